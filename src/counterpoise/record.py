@@ -1,0 +1,144 @@
+"""The watershed: what a training leaves behind, as frozen numbers. Standard library only.
+
+Above this file there is torch, and hours; below it there are numbers, and milliseconds. The trade-off, the
+report and the documents read `Results` and nothing else, so they start at once and need no model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Literal
+
+from counterpoise.grid import DegreeKind
+
+Plain = None | bool | int | float | str
+"""What a configuration may hold: values that look the same in TOML, JSON and Python."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A number with its 95 % interval; `n` counts what it was averaged `over` (images, seeds, or 'exact')."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    over: str
+
+    def __post_init__(self) -> None:
+        if any(math.isnan(x) for x in (self.value, self.low, self.high)):
+            raise ValueError(f"a measurement cannot be NaN: {self}")
+        if not self.low <= self.value <= self.high:
+            raise ValueError(f"a measurement must lie in its interval: {self}")
+
+    @classmethod
+    def exact(cls, value: float) -> Measurement:
+        """A value that is computed, not estimated."""
+        return cls(value, value, value, 1, "exact")
+
+
+@dataclass(frozen=True)
+class Release:
+    """One use of the private data, as an accountant needs to know it, so that releases can be composed later.
+
+    `noise` is the noise multiplier (standard deviation, or Laplace scale, in units of the clip), `sample_rate` the
+    chance of one image to be in a step, `steps` how many steps were taken.
+    """
+
+    kind: Literal["gaussian", "laplace"]
+    noise: float
+    sample_rate: float
+    steps: int
+    sampling: Literal["poisson", "full", "shuffle"] = "poisson"
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What is proved, with everything needed to read it. No guarantee is an empty tuple, never an optimistic number.
+
+    `unit` is what one neighbour differs in, `adjacency` how ('add-remove' or 'replace-one').
+    """
+
+    notion: Literal["dp", "local-dp"]
+    epsilon: float
+    delta: float
+    unit: Literal["image"] = "image"
+    adjacency: Literal["add-remove", "replace-one"] = "add-remove"
+    accountant: str = "pld"
+    releases: tuple[Release, ...] = ()
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.epsilon) or self.epsilon < 0 or not 0 <= self.delta < 1:
+            raise ValueError(f"epsilon must be 0 or above and delta in [0, 1): {self}")
+
+
+@dataclass(frozen=True)
+class Explained:
+    """One cell: what was measured on the explanations of one explainability degree."""
+
+    degree: Decimal
+    measurements: Mapping[str, Measurement]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One training: one party, one mechanism at one degree, one seed; and all its explainability degrees.
+
+    A refused combination has a `refusal` (a sentence with advice) and no measurements.
+    It holds no time and no path, so that a resumed run writes the same bytes as an uninterrupted one.
+    """
+
+    digest: str
+    party: str
+    mechanism: str
+    kind: DegreeKind
+    degree: Decimal
+    seed: int
+    measurements: Mapping[str, Measurement] = field(default_factory=dict)
+    explained: tuple[Explained, ...] = ()
+    guarantees: tuple[Guarantee, ...] = ()
+    refusal: str = ""
+    configuration: Mapping[str, Plain] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def epsilon(self) -> float:
+        """The smallest proved epsilon about the training images; infinite where nothing is proved."""
+        return min((g.epsilon for g in self.guarantees if g.notion == "dp"), default=math.inf)
+
+
+@dataclass(frozen=True)
+class Party:
+    """Who takes part, and what they require, in the words of the study ('noise > 1.7').
+
+    An empty `mechanisms` means: any.
+    """
+
+    name: str
+    requires: tuple[str, ...] = ()
+    mechanisms: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Results:
+    """A study's records with the parties whose requirements decide over them."""
+
+    study: str
+    parties: tuple[Party, ...]
+    records: tuple[Record, ...]
+    digest: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self.records)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """The mechanisms that have a record, in the order of the records."""
+        return tuple(dict.fromkeys(record.mechanism for record in self.records))

@@ -1,0 +1,177 @@
+"""The only training loop, and what it stands on: derived seeds, batches, evaluation, exact checkpoints.
+
+A step is a function of its index and of the state handed to `fit`; so a run that was killed and resumed
+from a checkpoint gives the same weights, bit for bit, as one that was not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from counterpoise._check import InputError
+from counterpoise.interface import Progress, Recipe
+
+State = Mapping[str, nn.Module | torch.optim.Optimizer | torch.Generator]
+"""Everything that changes while training, by name: networks, optimisers, generators."""
+
+
+def derive(seed: int, *labels: object) -> int:
+    """A seed for one purpose, independent of every other purpose's: a hash of the seed and the labels."""
+    words = "/".join(str(label) for label in (seed, *labels))
+    return int.from_bytes(hashlib.sha256(words.encode()).digest()[:8], "big") >> 1
+
+
+def generator(seed: int, *labels: object) -> torch.Generator:
+    """A fresh generator for one purpose: `generator(seed, "epoch", 3)`."""
+    return torch.Generator().manual_seed(derive(seed, *labels))
+
+
+def shuffled_batch(n: int, batch: int, seed: int, index: int) -> Tensor:
+    """The indices of step `index`: epochs of shuffled batches, the last of an epoch possibly smaller."""
+    epoch, position = divmod(index, steps_per_epoch(n, batch))
+    order = torch.randperm(n, generator=generator(seed, "epoch", epoch))
+    return order[position * batch : (position + 1) * batch]
+
+
+def steps_per_epoch(n: int, batch: int) -> int:
+    """How many shuffled batches cover n images."""
+    return max(1, -(-n // batch))
+
+
+def make_optimiser(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
+    """The recipe's optimiser over the model's trainable parameters."""
+    weights = [p for p in model.parameters() if p.requires_grad]
+    if recipe.optimiser == "adam":
+        return torch.optim.Adam(weights, lr=recipe.learning_rate)
+    return torch.optim.SGD(weights, lr=recipe.learning_rate, momentum=recipe.momentum)
+
+
+def fit(
+    step: Callable[[int], None],
+    steps: int,
+    state: State,
+    *,
+    progress: Progress = lambda done: None,
+    checkpoint: Path | None = None,
+    every: int = 100,
+) -> None:
+    """Call `step(0) … step(steps - 1)`, saving `state` every so many steps and starting from what is saved."""
+    first = 0 if checkpoint is None else restore(state, checkpoint)
+    for index in range(first, steps):
+        step(index)
+        progress((index + 1) / steps)
+        if checkpoint is not None and (index + 1) % every == 0 and index + 1 < steps:
+            save(state, index + 1, checkpoint)
+
+
+def fit_classifier(
+    model: nn.Module,
+    pixels: Tensor,
+    labels: Tensor,
+    recipe: Recipe,
+    seed: int,
+    *,
+    progress: Progress = lambda done: None,
+    checkpoint: Path | None = None,
+) -> None:
+    """Ordinary cross-entropy training on shuffled batches."""
+    optimiser = make_optimiser(model, recipe)
+
+    def step(index: int) -> None:
+        batch = shuffled_batch(len(pixels), recipe.batch, seed, index)
+        optimiser.zero_grad()
+        loss = nn.functional.cross_entropy(model(pixels[batch]), labels[batch])
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+
+    model.train()
+    steps = recipe.epochs * steps_per_epoch(len(pixels), recipe.batch)
+    fit(step, steps, {"model": model, "optimiser": optimiser}, progress=progress, checkpoint=checkpoint)
+    model.eval()
+
+
+@torch.no_grad()
+def apply(module: nn.Module, pixels: Tensor, chunk: int = 512) -> Tensor:
+    """The module's output on all images, in evaluation mode and in chunks; the mode is put back."""
+    was_training = module.training
+    module.eval()
+    try:
+        return torch.cat([module(part) for part in torch.split(pixels, chunk)]) if len(pixels) else module(pixels)
+    finally:
+        module.train(was_training)
+
+
+def save(state: State, step: int, path: Path) -> None:
+    """Write the state atomically. The file holds generator states, so treat it as the private data."""
+    tensors: dict[str, Tensor] = {}
+    scalars: dict[str, float | int | bool] = {}
+    for name, part in state.items():
+        for key, value in _flatten(part).items():
+            if isinstance(value, Tensor):
+                tensors[f"{name}/{key}"] = value.detach().clone().contiguous()
+            else:
+                scalars[f"{name}/{key}"] = value
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part_file = path.with_name(f"{path.name}.{os.getpid()}.part")
+    save_file(tensors, part_file, metadata={"step": str(step), "scalars": json.dumps(scalars)})
+    os.replace(part_file, path)
+
+
+def restore(state: State, path: Path) -> int:
+    """Load a saved state in place and return its step; 0 where nothing is saved."""
+    if not path.exists():
+        return 0
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata()
+            saved: dict[str, Tensor | float | int | bool] = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        saved.update(json.loads(metadata["scalars"]))
+        for name, part in state.items():
+            prefix = f"{name}/"
+            _unflatten(part, {k.removeprefix(prefix): v for k, v in saved.items() if k.startswith(prefix)})
+        return int(metadata["step"])
+    except (SafetensorError, KeyError, ValueError, RuntimeError) as problem:
+        raise InputError(
+            f"{path}: this checkpoint does not fit the training ({problem}); delete it to start anew."
+        ) from None
+
+
+def _flatten(
+    part: nn.Module | torch.optim.Optimizer | torch.Generator,
+) -> dict[str, Tensor | float | int | bool]:
+    if isinstance(part, torch.Generator):
+        return {"state": part.get_state()}
+    if isinstance(part, nn.Module):
+        return dict(part.state_dict())
+    flat: dict[str, Tensor | float | int | bool] = {}
+    for index, slots in part.state_dict()["state"].items():
+        for key, value in slots.items():
+            if value is not None:
+                flat[f"{index}/{key}"] = value
+    return flat
+
+
+def _unflatten(
+    part: nn.Module | torch.optim.Optimizer | torch.Generator, flat: dict[str, Tensor | float | int | bool]
+) -> None:
+    if isinstance(part, torch.Generator):
+        part.set_state(flat["state"])  # type: ignore[arg-type]
+    elif isinstance(part, nn.Module):
+        part.load_state_dict(flat)  # type: ignore[arg-type]
+    else:
+        whole = part.state_dict()
+        slots: dict[int, dict[str, object]] = {}
+        for key, value in flat.items():
+            index, slot = key.split("/", 1)
+            slots.setdefault(int(index), {})[slot] = value
+        whole["state"] = slots
+        part.load_state_dict(whole)
