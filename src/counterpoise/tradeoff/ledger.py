@@ -1,0 +1,67 @@
+"""Two budgets: what the chosen model reveals of the images, and what the whole campaign does.
+
+Every training of a sweep looks at the same images, so the number that belongs to the chosen model alone understates
+what the search for it has cost. Accounting is handed in as a function, so that this room stays free of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from counterpoise.record import Record, Release, Results
+from counterpoise.tradeoff.choice import Standing
+
+Compose = Callable[[Sequence[Release], float], float]
+"""(releases on the same images, delta) -> epsilon of all of them together."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The epsilon of one party's images, with how it came about. `unproved` trainings have no guarantee at all."""
+
+    party: str
+    chosen: float
+    campaign: float
+    delta: float
+    trainings: int
+    unproved: int
+
+    def sentence(self) -> str:
+        """Both numbers in plain words."""
+        chosen = f"epsilon {self.chosen:.3g}" if math.isfinite(self.chosen) else "no proved epsilon"
+        parts = [f"{self.party}: the chosen model alone has {chosen} (delta {self.delta:g})"]
+        proved = self.trainings - self.unproved
+        if proved:
+            total = f"{self.campaign:.3g}" if math.isfinite(self.campaign) else "no finite bound"
+            parts.append(f"publishing all {proved} private trainings of the sweep has epsilon {total}")
+        if self.unproved:
+            parts.append(
+                f"{self.unproved} further trainings carry no guarantee, so their results must stay with the party"
+            )
+        return "; ".join(parts) + "."
+
+
+def budgets(results: Results, chosen: Standing | None, compose: Compose) -> tuple[Budget, ...]:
+    """One budget a party. Parties hold different images, so nothing is added across them."""
+    found = []
+    for party in results.parties:
+        own = [record for record in results if record.party == party.name and not record.refusal]
+        proved = [record for record in own if _releases(record)]
+        releases = [release for record in proved for release in _releases(record)]
+        delta = max((g.delta for record in own for g in record.guarantees), default=0.0)
+        campaign = compose(releases, delta) if releases else 0.0
+        winners = [record for record in own if chosen is not None and _is(record, chosen)]
+        winner = [release for record in winners[:1] for release in _releases(record)]
+        epsilon = winners[0].epsilon if winners and winner else math.inf
+        found.append(Budget(party.name, epsilon, campaign, delta, len(own), len(own) - len(proved)))
+    return tuple(found)
+
+
+def _releases(record: Record) -> tuple[Release, ...]:
+    return tuple(r for guarantee in record.guarantees if guarantee.notion == "dp" for r in guarantee.releases)
+
+
+def _is(record: Record, standing: Standing) -> bool:
+    return record.mechanism == standing.mechanism and record.degree == standing.degree
