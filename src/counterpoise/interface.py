@@ -1,5 +1,6 @@
 """What the rooms agree on: the data they exchange, and one verb for each kind of part.
 
+    Dataset.load()                                 -> training Images, test Images
     Mechanism.train(task, rng)                     -> Trained
     Explainer.explain(trained, images, target, rng) -> Explanation
     Measure(baseline, candidate)                    -> Measurement
@@ -13,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +22,8 @@ from torch import Tensor, nn
 from counterpoise._check import InputError
 from counterpoise.grid import DegreeKind
 from counterpoise.record import Guarantee, Measurement
+
+T = TypeVar("T")
 
 Progress = Callable[[float], None]
 """Called with the share of the work that is done, from 0 to 1."""
@@ -60,6 +63,16 @@ class Images:
         """The chosen images, in the given order."""
         labels = {name: values[indices] for name, values in self.labels.items()}
         return replace(self, pixels=self.pixels[indices], labels=labels)
+
+
+@runtime_checkable
+class Dataset(Protocol):
+    """Where images come from. A frozen dataclass whose fields are its options."""
+
+    name: ClassVar[str]
+
+    def load(self) -> tuple[Images, Images]:
+        """The training and the test images: the same ones at every call."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +175,8 @@ class Explainer(Protocol):
 
     name: ClassVar[str]
     kind: ClassVar[DegreeKind]
+    degree_field: ClassVar[str]
+    """The constructor argument that takes the degree: 'noise', where `kind.name` is 'explainability'."""
     needs: ClassVar[frozenset[str]]
 
     def explain(
@@ -222,6 +237,17 @@ class Outcome:
     seed: int
     measured: Mapping[str, Measurement] = field(default_factory=dict)
     explaining: Explaining | None = None
+    _shared: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def once(self, compute: Callable[[Outcome], T]) -> T:
+        """What `compute(self)` gives, computed at most once: for measures that share work.
+
+        A changed copy (`dataclasses.replace`) starts empty, so nothing stale is ever seen.
+        """
+        if compute not in self._shared:
+            self._shared[compute] = compute(self)
+        shared: T = self._shared[compute]
+        return shared
 
 
 @runtime_checkable

@@ -1,0 +1,57 @@
+"""Borrow a model for gradients with respect to its input, and give it back as it was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from counterpoise._check import InputError
+from counterpoise.interface import Trained
+
+
+@contextmanager
+def borrowed(trained: Trained | nn.Module) -> Iterator[nn.Module]:
+    """The model in evaluation mode with frozen parameters, so that only input gradients are computed.
+
+    Every submodule's mode and every parameter's `requires_grad` are put back, also after an exception;
+    `.grad`, buffers and hooks are never touched.
+    """
+    model = trained.model if isinstance(trained, Trained) else trained
+    modes = [(module, module.training) for module in model.modules()]
+    wanted = [(weight, weight.requires_grad) for weight in model.parameters()]
+    try:
+        model.eval()
+        for weight, _ in wanted:
+            weight.requires_grad_(False)
+        yield model
+    finally:
+        for weight, requires_grad in wanted:
+            weight.requires_grad_(requires_grad)
+        for module, mode in modes:
+            module.training = mode
+
+
+def input_gradient(model: nn.Module, images: Tensor, target: Tensor) -> Tensor:
+    """d logit of the target class / d pixel, for each image on its own. `model` is a borrowed one."""
+    with torch.enable_grad():
+        pixels = images.detach().requires_grad_(True)
+        score = model(pixels).gather(1, target[:, None]).sum()
+        (gradient,) = torch.autograd.grad(score, pixels)
+    return gradient
+
+
+def check_request(images: Tensor, target: Tensor) -> None:
+    """Raise unless the images are a batch with one class index each."""
+    if images.ndim != 4 or not images.is_floating_point() or not len(images):
+        raise InputError(
+            "images must be at least one, and floating point"
+            f" [n, channels, height, width], not {images.dtype} {list(images.shape)}."
+        )
+    if target.shape != images.shape[:1] or target.dtype != torch.int64:
+        raise InputError(
+            f"target must hold one int64 class index for each of the {len(images)} images,"
+            f" not {target.dtype} {list(target.shape)}."
+        )
