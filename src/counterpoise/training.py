@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -33,6 +34,15 @@ def derive(seed: int, *labels: object) -> int:
 def generator(seed: int, *labels: object) -> torch.Generator:
     """A fresh generator for one purpose: `generator(seed, "epoch", 3)`."""
     return torch.Generator().manual_seed(derive(seed, *labels))
+
+
+@contextmanager
+def seeded(rng: torch.Generator) -> Iterator[None]:
+    """Inside, torch's layers draw their first weights from `rng`; the global generator is left as it was."""
+    seed = int(torch.randint(2**62, (), generator=rng))
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        yield
 
 
 def shuffled_batch(n: int, batch: int, seed: int, index: int) -> Tensor:
@@ -166,7 +176,7 @@ def _unflatten(
     if isinstance(part, torch.Generator):
         part.set_state(flat["state"])  # type: ignore[arg-type]
     elif isinstance(part, nn.Module):
-        part.load_state_dict(flat)  # type: ignore[arg-type]
+        part.load_state_dict(flat)
     else:
         whole = part.state_dict()
         slots: dict[int, dict[str, object]] = {}

@@ -1,1 +1,10 @@
-"""mechanisms"""
+"""How a training is protected: each mechanism trains a model, or filters the images, and says what is proved."""
+
+from counterpoise.interface import Mechanism
+from counterpoise.mechanisms.autoencoder import Autoencoder
+from counterpoise.mechanisms.plain import Plain
+
+BUILTIN: dict[str, type[Mechanism]] = {
+    "autoencoder": Autoencoder,
+    "plain": Plain,
+}

@@ -1,1 +1,22 @@
-"""models"""
+"""Architectures only: each function makes a fresh network for a shape and a number of classes, seeded by `rng`.
+
+Images are in [0, 1] outside every network; its first layer normalises.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from counterpoise.models.dense import linear, mlp
+from counterpoise.models.lenet5 import lenet5_caffe
+from counterpoise.models.small_cnn import small_cnn
+from counterpoise.models.tanh_cnn import tanh_cnn
+
+BUILTIN: dict[str, Callable[[tuple[int, int, int], int, torch.Generator], nn.Module]] = {
+    "lenet5-caffe": lenet5_caffe,
+    "linear": linear,
+    "mlp": mlp,
+    "small-cnn": small_cnn,
+    "tanh-cnn": tanh_cnn,
+}
