@@ -250,12 +250,16 @@ class Outcome:
         return shared
 
 
+Level = Literal["training", "explanation"]
+"""What a measure looks at: a training (once), or the explanations of one degree."""
+
+
 @runtime_checkable
 class Measure(Protocol):
-    """Compares a candidate with its non-private baseline. `level` is 'training' or 'explanation'."""
+    """Compares a candidate with its non-private baseline. Its name is what a requirement calls it by."""
 
     name: ClassVar[str]
-    level: ClassVar[Literal["training", "explanation"]]
+    level: ClassVar[Level]
     unit: ClassVar[str]
     higher_is_better: ClassVar[bool]
 

@@ -1,1 +1,74 @@
-"""measures"""
+"""Measures: one number each, with its interval, about a candidate compared with its non-private baseline."""
+
+from counterpoise.interface import Measure
+from counterpoise.measures.explainability_gain import ExplainabilityGain
+from counterpoise.measures.faithfulness import (
+    Deletion,
+    ExplanationQuality,
+    Faithfulness,
+    Insertion,
+    RandomDeletion,
+    RandomInsertion,
+)
+from counterpoise.measures.image_distance import MSE, SSIM, EMDPerImage
+from counterpoise.measures.leakage import AdvantageBound, BoundedPrivacy, MembershipAdvantage, MembershipPrivacy
+from counterpoise.measures.privacy_gain import CodeShare, InverseEpsilon, NoGain
+from counterpoise.measures.stability import Stability
+from counterpoise.measures.utility_loss import Accuracy, AccuracyLoss, NoLoss, PooledEMD, TaskLoss
+
+BUILTIN: dict[str, type[Measure]] = {
+    measure.name: measure
+    for measure in (
+        InverseEpsilon,
+        CodeShare,
+        NoGain,
+        AccuracyLoss,
+        PooledEMD,
+        NoLoss,
+        Accuracy,
+        TaskLoss,
+        EMDPerImage,
+        MSE,
+        SSIM,
+        MembershipAdvantage,
+        MembershipPrivacy,
+        AdvantageBound,
+        BoundedPrivacy,
+        ExplainabilityGain,
+        Deletion,
+        Insertion,
+        RandomDeletion,
+        RandomInsertion,
+        Faithfulness,
+        Stability,
+        ExplanationQuality,
+    )
+}
+"""Name in a study -> class; every class is made without arguments."""
+
+__all__ = [
+    "BUILTIN",
+    "MSE",
+    "SSIM",
+    "Accuracy",
+    "AccuracyLoss",
+    "AdvantageBound",
+    "BoundedPrivacy",
+    "CodeShare",
+    "Deletion",
+    "EMDPerImage",
+    "ExplainabilityGain",
+    "ExplanationQuality",
+    "Faithfulness",
+    "Insertion",
+    "InverseEpsilon",
+    "MembershipAdvantage",
+    "MembershipPrivacy",
+    "NoGain",
+    "NoLoss",
+    "PooledEMD",
+    "RandomDeletion",
+    "RandomInsertion",
+    "Stability",
+    "TaskLoss",
+]
