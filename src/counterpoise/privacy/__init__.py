@@ -1,1 +1,27 @@
-"""privacy"""
+"""Training with differential privacy: a plan, and what follows from it.
+
+Nothing private happens outside a `Plan`: it alone hands out the sampler, the noise, the denominator and the epsilon.
+"""
+
+from counterpoise.privacy.accounting import account, compose, spend
+from counterpoise.privacy.clipping import ClippedGradient, Flat, clipped_gradient
+from counterpoise.privacy.fitting import fit
+from counterpoise.privacy.noise import Gaussian, Laplace
+from counterpoise.privacy.plan import Plan
+from counterpoise.privacy.sampling import FullBatch, Poisson, Shuffled
+
+__all__ = [
+    "ClippedGradient",
+    "Flat",
+    "FullBatch",
+    "Gaussian",
+    "Laplace",
+    "Plan",
+    "Poisson",
+    "Shuffled",
+    "account",
+    "clipped_gradient",
+    "compose",
+    "fit",
+    "spend",
+]
