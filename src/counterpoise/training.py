@@ -27,7 +27,7 @@ State = Mapping[str, nn.Module | torch.optim.Optimizer | torch.Generator]
 
 def derive(seed: int, *labels: object) -> int:
     """A seed for one purpose, independent of every other purpose's: a hash of the seed and the labels."""
-    words = "/".join(str(label) for label in (seed, *labels))
+    words = repr([str(label) for label in (seed, *labels)])
     return int.from_bytes(hashlib.sha256(words.encode()).digest()[:8], "big") >> 1
 
 
@@ -38,7 +38,10 @@ def generator(seed: int, *labels: object) -> torch.Generator:
 
 @contextmanager
 def seeded(rng: torch.Generator) -> Iterator[None]:
-    """Inside, torch's layers draw their first weights from `rng`; the global generator is left as it was."""
+    """Inside, what torch draws from its global generator (first weights, dropout) comes from `rng`.
+
+    Afterwards the global generator is as it was.
+    """
     seed = int(torch.randint(2**62, (), generator=rng))
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
@@ -99,7 +102,8 @@ def fit_classifier(
     def step(index: int) -> None:
         batch = shuffled_batch(len(pixels), recipe.batch, seed, index)
         optimiser.zero_grad()
-        loss = nn.functional.cross_entropy(model(pixels[batch]), labels[batch])
+        with seeded(generator(seed, "dropout", index)):
+            loss = nn.functional.cross_entropy(model(pixels[batch]), labels[batch])
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
 
@@ -142,7 +146,7 @@ def restore(state: State, path: Path) -> int:
         return 0
     try:
         with safe_open(path, framework="pt") as file:
-            metadata = file.metadata()
+            metadata = file.metadata() or {}
             saved: dict[str, Tensor | float | int | bool] = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
         saved.update(json.loads(metadata["scalars"]))
         for name, part in state.items():
@@ -150,8 +154,9 @@ def restore(state: State, path: Path) -> int:
             _unflatten(part, {k.removeprefix(prefix): v for k, v in saved.items() if k.startswith(prefix)})
         return int(metadata["step"])
     except (SafetensorError, KeyError, ValueError, RuntimeError) as problem:
+        why = " ".join(str(problem).split()).rstrip(".")
         raise InputError(
-            f"{path}: this checkpoint does not fit the training ({problem}); delete it to start anew."
+            f"{path}: this checkpoint does not fit the training ({why}); delete it to start anew."
         ) from None
 
 

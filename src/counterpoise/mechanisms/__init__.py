@@ -2,9 +2,11 @@
 
 from counterpoise.interface import Mechanism
 from counterpoise.mechanisms.autoencoder import Autoencoder
+from counterpoise.mechanisms.dp_sgd import DPSGD
 from counterpoise.mechanisms.plain import Plain
 
 BUILTIN: dict[str, type[Mechanism]] = {
     "autoencoder": Autoencoder,
+    "dp-sgd": DPSGD,
     "plain": Plain,
 }
