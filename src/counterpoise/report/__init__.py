@@ -1,1 +1,7 @@
-"""report"""
+"""The report: one page that opens without a network, `decision.json`, tables, figures, documents. No torch."""
+
+from counterpoise.report.decision import SCHEMA, decision_json
+from counterpoise.report.gallery import Gallery
+from counterpoise.report.writing import write
+
+__all__ = ["SCHEMA", "Gallery", "decision_json", "write"]

@@ -50,7 +50,8 @@ def holds(requirement: Requirement, table: xr.Dataset, party: Party, mode: Mode,
         raise InputError(f"party {party.name!r}: '{requirement}' requires the unknown {quantity!r}; known: {names}.")
     values = observed(quantity, table, party.name, mode)
     if isinstance(requirement, Bound):
-        met = np.vectorize(requirement.holds, otypes=[bool])(values.values)
+        # Cell by cell: a cell that was not measured is NaN, which numpy would warn about when it compares.
+        met = np.array([requirement.holds(value) for value in values.values.flat], dtype=bool).reshape(values.shape)
     else:
         met = _extreme(requirement, values.values)
     return everywhere.copy(data=met)

@@ -1,0 +1,67 @@
+"""Writing a report: everything is made in memory first, then each file appears whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from counterpoise.record import Results
+from counterpoise.report.decision import Json, as_json
+from counterpoise.report.evidence import Evidence, gather
+from counterpoise.report.gallery import Gallery
+from counterpoise.report.page import page
+from counterpoise.report.tables import matrix_csv, paper_csv
+from counterpoise.tradeoff import Budget, Decision
+
+
+def write(
+    results: Results,
+    decision: Decision,
+    out: Path,
+    *,
+    galleries: Sequence[Gallery] = (),
+    budgets: Sequence[Budget] = (),
+    environment: Mapping[str, str] | None = None,
+) -> tuple[Path, ...]:
+    """Write the report into the folder `out`, and give the files' paths, the page first."""
+    files = render(gather(results, decision, budgets, galleries, environment))
+    return tuple(_write(out / name, content) for name, content in files.items())
+
+
+def render(evidence: Evidence) -> dict[str, bytes]:
+    """Every file of the report by its name."""
+    decided = as_json(evidence)
+    return {
+        "report.html": page(evidence, decided).encode(),
+        "decision.json": _json(decided).encode(),
+        "matrix.csv": matrix_csv(decided),
+        "matrix-paper.csv": paper_csv(evidence),
+    }
+
+
+def _json(decided: Json) -> str:
+    """Strict JSON with one line for each entry of a list, so that versions can be compared line by line."""
+    parts = [f"{json.dumps(key)}: {_lines(value)}" for key, value in decided.items()]
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _lines(value: object) -> str:
+    def compact(inner: object) -> str:
+        return json.dumps(inner, allow_nan=False, ensure_ascii=False)
+
+    if isinstance(value, list) and value:
+        return "[\n  " + ",\n  ".join(compact(entry) for entry in value) + "\n]"
+    return compact(value)
+
+
+def _write(path: Path, content: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        draft.write_bytes(content)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return path
