@@ -46,8 +46,12 @@ BUILTIN: dict[str, type[Measure]] = {
 }
 """Name in a study -> class; every class is made without arguments."""
 
+EVERYWHERE = tuple(name for name in BUILTIN if name not in ("inverse_epsilon", "code_share", "no_gain", "no_loss"))
+"""Taken of every training; the others are what one mechanism's paper calls its privacy gain or utility loss."""
+
 __all__ = [
     "BUILTIN",
+    "EVERYWHERE",
     "MSE",
     "SSIM",
     "Accuracy",

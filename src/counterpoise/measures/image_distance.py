@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from counterpoise.interface import Level, Outcome
 from counterpoise.measures._interval import bootstrap
@@ -84,27 +84,28 @@ class SSIM:
 def similarity(first: Tensor, second: Tensor) -> Tensor:
     """SSIM of each pair of images, float64 [n]."""
     x, y = first.double(), second.double()
-    window = _window(min(x.shape[-2:]))
-    mean_x, mean_y = _smooth(x, window), _smooth(y, window)
-    var_x = _smooth(x * x, window) - mean_x**2
-    var_y = _smooth(y * y, window) - mean_y**2
-    shared = _smooth(x * y, window) - mean_x * mean_y
+    height, width = x.shape[-2:]
+    size = min(WINDOW, height, width)
+    size -= size % 2 == 0
+    down, along = _windows(height, size), _windows(width, size).T
+
+    def smooth(values: Tensor) -> Tensor:
+        return down @ values @ along
+
+    mean_x, mean_y = smooth(x), smooth(y)
+    var_x = smooth(x * x) - mean_x**2
+    var_y = smooth(y * y) - mean_y**2
+    shared = smooth(x * y) - mean_x * mean_y
     above = (2 * mean_x * mean_y + STABLE_MEAN) * (2 * shared + STABLE_CONTRAST)
     below = (mean_x**2 + mean_y**2 + STABLE_MEAN) * (var_x + var_y + STABLE_CONTRAST)
     return (above / below).mean((1, 2, 3))
 
 
-def _window(side: int) -> Tensor:
-    """One-dimensional Gaussian weights of the largest odd width that fits into `side`."""
-    width = min(WINDOW, side if side % 2 else side - 1)
-    offsets = torch.arange(width, dtype=torch.float64) - width // 2
+def _windows(side: int, size: int) -> Tensor:
+    """Every Gaussian window that lies inside a line of `side` pixels, as the rows of a matrix."""
+    offsets = torch.arange(size, dtype=torch.float64) - size // 2
     weights = torch.exp(-offsets.square() / (2 * SPREAD**2))
-    return weights / weights.sum()
-
-
-def _smooth(images: Tensor, window: Tensor) -> Tensor:
-    """Windowed means at every place where the window lies inside the image: down the columns, then along the rows."""
-    channels, width = images.shape[1], len(window)
-    down = window.view(1, 1, width, 1).expand(channels, 1, width, 1)
-    along = window.view(1, 1, 1, width).expand(channels, 1, 1, width)
-    return nn.functional.conv2d(nn.functional.conv2d(images, down, groups=channels), along, groups=channels)
+    rows = torch.zeros(side - size + 1, side, dtype=torch.float64)
+    for start in range(len(rows)):
+        rows[start, start : start + size] = weights / weights.sum()
+    return rows
