@@ -18,9 +18,15 @@ Plain = None | bool | int | float | str
 """What a configuration may hold: values that look the same in TOML, JSON and Python."""
 
 
+_STRICT = {"ser_json_inf_nan": "strings", "extra": "forbid"}
+"""How the store writes these as JSON: infinity as a string (JSON has no number for it), nothing unknown read."""
+
+
 @dataclass(frozen=True)
 class Measurement:
     """A number with its 95 % interval; `n` counts what it was averaged `over` (images, seeds, or 'exact')."""
+
+    __pydantic_config__ = _STRICT
 
     value: float
     low: float
@@ -48,6 +54,8 @@ class Release:
     chance of one image to be in a step, `steps` how many steps were taken.
     """
 
+    __pydantic_config__ = _STRICT
+
     kind: Literal["gaussian", "laplace"]
     noise: float
     sample_rate: float
@@ -61,6 +69,8 @@ class Guarantee:
 
     `unit` is what one neighbour differs in, `adjacency` how ('add-remove' or 'replace-one').
     """
+
+    __pydantic_config__ = _STRICT
 
     notion: Literal["dp", "local-dp"]
     epsilon: float
@@ -79,6 +89,8 @@ class Guarantee:
 class Explained:
     """One cell: what was measured on the explanations of one explainability degree."""
 
+    __pydantic_config__ = _STRICT
+
     degree: Decimal
     measurements: Mapping[str, Measurement]
 
@@ -90,6 +102,8 @@ class Record:
     A refused combination has a `refusal` (a sentence with advice) and no measurements.
     It holds no time and no path, so that a resumed run writes the same bytes as an uninterrupted one.
     """
+
+    __pydantic_config__ = _STRICT
 
     digest: str
     party: str
@@ -114,12 +128,13 @@ class Record:
 class Party:
     """Who takes part, and what they require, in the words of the study ('noise > 1.7').
 
-    An empty `mechanisms` means: any.
+    An empty `mechanisms` means: any. `share` is the party's part of the training images, relative to the others'.
     """
 
     name: str
     requires: tuple[str, ...] = ()
     mechanisms: tuple[str, ...] = ()
+    share: float = 1.0
 
 
 @dataclass(frozen=True)

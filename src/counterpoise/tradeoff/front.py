@@ -12,8 +12,8 @@ def front(points: NDArray[np.float64]) -> NDArray[np.bool_]:
     A row is dominated when another one is at least as good on all axes and better on one. Rows with NaN are never
     on the front and dominate nothing.
     """
-    usable = ~np.isnan(points).any(axis=1)
-    on_front: NDArray[np.bool_] = usable.copy()
+    usable = np.asarray(~np.isnan(points).any(axis=1), dtype=np.bool_)
+    on_front = usable.copy()
     for index in np.flatnonzero(usable):
         others = points[usable]
         no_worse = (others >= points[index]).all(axis=1)

@@ -1,0 +1,310 @@
+"""A study with its names resolved to parts, its data loaded and split among the parties, and its trainings listed.
+
+Everything that can be wrong with a study is found here, before any training.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from decimal import Decimal
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+import counterpoise
+from counterpoise import catalogue
+from counterpoise._check import InputError
+from counterpoise.grid import DegreeKind, Grid, text
+from counterpoise.interface import Dataset, Explainer, Images, Measure, Mechanism, Progress, Recipe, Task
+from counterpoise.record import Party
+from counterpoise.store import digest
+from counterpoise.study import Study, Sweep, Use
+from counterpoise.tags import refusal
+from counterpoise.training import generator
+
+BASELINE = "plain"
+"""The mechanism that every other one is compared with; a study that does not list it gets it."""
+
+_BELOW = ("tradeoff", "report", "reproduce", "cli.py", "testing.py")
+"""Parts of the source that cannot change a record's numbers."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training: the unit of work, of storage and of resuming."""
+
+    party: str
+    mechanism: str
+    degree: Decimal
+    seed: int
+    digest: str
+    baseline: str
+
+    def __str__(self) -> str:
+        return f"{self.party}: {self.mechanism} {text(self.degree)}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Family:
+    """A mechanism or explainer over its degrees: `at(degree)` is the part itself."""
+
+    name: str
+    kind: DegreeKind
+    degrees: Grid
+    at: Callable[[Decimal], Any]
+    canonical: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Everything a training needs, and the list of trainings."""
+
+    study: Study
+    target: str
+    data: Mapping[str, Images]
+    test: Images
+    mechanisms: Mapping[str, Family]
+    explainer: Family
+    measures: Mapping[str, Measure]
+    everywhere: tuple[str, ...]
+
+    def task(self, party: str, progress: Progress = lambda done: None, checkpoint: Path | None = None) -> Task:
+        """What a mechanism trains on for this party."""
+        recipe = Recipe(**self.study.training.model_dump())
+        train = self.data[party]
+        return Task(train, self.test, self.target, self._make_model, recipe, self.study.delta, progress, checkpoint)
+
+    def _make_model(self, shape: tuple[int, int, int], classes: int, rng: torch.Generator) -> nn.Module:
+        use = self.study.model
+        make = catalogue.find("models", use.part) if isinstance(use.part, str) else use.part
+        model: nn.Module = _call(make, f"model {use.name!r}", shape, classes, rng, **use.options)
+        return model
+
+    @cached_property
+    def explained(self) -> Tensor:
+        """Which test images are explained: the same ones for every training, so that cells are paired."""
+        count = min(self.study.explained_images, len(self.test))
+        return torch.randperm(len(self.test), generator=generator(0, "explained"))[:count].sort().values
+
+    @cached_property
+    def jobs(self) -> tuple[Job, ...]:
+        """All trainings, baselines first."""
+        found = []
+        for family in sorted(self.mechanisms.values(), key=lambda f: f.name != BASELINE):
+            for degree in family.degrees:
+                for party in self.study.parties:
+                    for seed in self.study.seeds:
+                        base = self._digest(party, self.mechanisms[BASELINE], Decimal(0), seed)
+                        own = self._digest(party, family, degree, seed)
+                        found.append(Job(party.name, family.name, degree, seed, own, base))
+        return tuple(found)
+
+    def refusal(self, family: Family) -> str:
+        """Why this mechanism cannot train this model, or why its results could not be explained; empty if it can."""
+        party = self.study.parties[0].name
+        model = self.task(party).new_model(torch.Generator())
+        needs: frozenset[str] = family.at(family.degrees.values[-1]).needs
+        explainer: Explainer = self.explainer.at(self.explainer.degrees.values[-1])
+        return refusal(family.name, needs, model) or refusal(explainer.name, explainer.needs, model)
+
+    def _digest(self, party: Party, family: Family, degree: Decimal, seed: int) -> str:
+        study = self.study.canonical()
+        shared = {key: study[key] for key in ("model", "training", "explainer", "explained_images", "gallery_images")}
+        return digest(
+            {
+                "data": self._data_digests[party.name],
+                "code": versions(),
+                "shared": shared,
+                "measures": study["measures"],
+                "delta": study["delta"],
+                "target": self.target,
+                "party": party.name,
+                "mechanism": {**family.canonical, "degrees": None},
+                "degree": text(degree),
+                "seed": seed,
+            }
+        )
+
+    @cached_property
+    def _data_digests(self) -> dict[str, str]:
+        return {name: _images_digest(images, self.test) for name, images in self.data.items()}
+
+
+def prepare(study: Study) -> Prepared:
+    """Resolve, load, split, check."""
+    dataset = _part("datasets", study.data, "data", Dataset)
+    train, test = dataset.load()
+    target = _target(study.target, train)
+    mechanisms = {}
+    for sweep in study.mechanisms:
+        family = _family("mechanisms", sweep, Mechanism)
+        mechanisms[family.name] = family
+    if BASELINE not in mechanisms:
+        mechanisms[BASELINE] = _family("mechanisms", Sweep(part=BASELINE), Mechanism)
+    measures = _measures(study, mechanisms)
+    return Prepared(
+        study=study,
+        target=target,
+        data=_split(train, target, study.parties),
+        test=test,
+        mechanisms=mechanisms,
+        explainer=_family("explainers", study.explainer, Explainer),
+        measures=measures,
+        everywhere=(*catalogue.standard_measures(), *(use.name for use in study.measures)),
+    )
+
+
+def versions() -> dict[str, str]:
+    """What the numbers depend on besides the study: this package's code, and the libraries that compute."""
+    return {
+        "counterpoise": f"{counterpoise.__version__}+{_source_digest()}",
+        "torch": torch.__version__.split("+")[0],
+        "numpy": np.__version__,
+    }
+
+
+def _source_digest() -> str:
+    root = Path(counterpoise.__file__).parent
+    whole = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        if path.relative_to(root).parts[0] not in _BELOW:
+            whole.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    return whole.hexdigest()[:12]
+
+
+def _images_digest(*images: Images) -> str:
+    whole = hashlib.sha256()
+    for part in images:
+        whole.update(repr((tuple(part.pixels.shape), sorted(part.labels), sorted(part.classes.items()))).encode())
+        whole.update(part.pixels.contiguous().numpy().tobytes())
+        for name in sorted(part.labels):
+            whole.update(part.labels[name].contiguous().numpy().tobytes())
+    return whole.hexdigest()[:32]
+
+
+def _call(make: Callable[..., Any], what: str, *arguments: Any, **options: Any) -> Any:
+    """Make a part from its options; an unknown option is one sentence, not a traceback."""
+    try:
+        inspect.signature(make).bind(*arguments, **options)
+    except TypeError as problem:
+        known = [name for name in inspect.signature(make).parameters if name not in ("self", "shape", "classes", "rng")]
+        raise InputError(f"{what}: {problem}; its options are: {', '.join(known) or 'none'}.") from None
+    return make(*arguments, **options)
+
+
+def _part(room: str, use: Use, what: str, protocol: type[Any]) -> Any:
+    made = use.part
+    if isinstance(made, str | type):
+        made = _call(
+            catalogue.find(room, made) if isinstance(made, str) else made, f"{what} {use.name!r}", **use.options
+        )
+    elif use.options:
+        raise InputError(f"{what} {use.name!r} is given as an object, so set its options on it: {list(use.options)}.")
+    if not isinstance(made, protocol):
+        raise InputError(
+            f"{what} {use.name!r} is not a {protocol.__name__}: see counterpoise.interface.{protocol.__name__}."
+        )
+    return made
+
+
+def _family(room: str, sweep: Sweep, protocol: type[Any]) -> Family:
+    """One mechanism or explainer over its degrees, every degree checked by making the part."""
+    what = room.removesuffix("s")
+    part = catalogue.find(room, sweep.part) if isinstance(sweep.part, str) else sweep.part
+    kind: DegreeKind | None = getattr(part, "kind", None)
+    if kind is None:
+        raise InputError(f"{what} {sweep.name!r} has no degree: see counterpoise.interface.{protocol.__name__}.")
+    field = str(getattr(part, "degree_field", kind.name))
+    degrees = sweep.degrees
+    if degrees is None and not isinstance(part, type) and is_dataclass(part):
+        degrees = Grid.of([getattr(part, field)])
+    if degrees is None and kind.low == kind.high:
+        degrees = Grid((kind.low,))
+    if degrees is None:
+        raise InputError(f"{what} {sweep.name!r}: degrees is missing: give a list, or a table with from, to and step.")
+
+    def at(degree: Decimal) -> Any:
+        if isinstance(part, type):
+            return _call(part, f"{what} {sweep.name!r}", **{field: degree, **sweep.options})
+        return replace(cast(Any, part), **{field: degree})
+
+    for degree in degrees:
+        kind.check(degree)
+        if not isinstance(at(degree), protocol):
+            raise InputError(f"{what} {sweep.name!r} is not a {protocol.__name__}: see counterpoise.interface.")
+    return Family(
+        sweep.name if isinstance(sweep.part, str) else str(getattr(part, "name", "")),
+        kind,
+        degrees,
+        at,
+        _identity(part, sweep),
+    )
+
+
+def _identity(part: object, sweep: Sweep) -> dict[str, Any]:
+    """What a part contributes to the digest; the source of a third party's, whose version is not ours to know."""
+    canonical = sweep.canonical()
+    kind = part if isinstance(part, type) else type(part)
+    if not kind.__module__.startswith("counterpoise."):
+        try:
+            canonical["source"] = hashlib.sha256(inspect.getsource(kind).encode()).hexdigest()[:12]
+        except (OSError, TypeError):
+            canonical["source"] = "unknown"
+    if not isinstance(part, type) and is_dataclass(part):
+        canonical["fields"] = sorted(field.name for field in fields(part))
+    return canonical
+
+
+def _measures(study: Study, mechanisms: Mapping[str, Family]) -> dict[str, Measure]:
+    """The measures of every study, those the mechanisms' papers use, and the study's own."""
+    everywhere: Sequence[str] = catalogue.standard_measures()
+    wanted = {name: Use(part=name) for name in everywhere}
+    for family in mechanisms.values():
+        part: Mechanism = family.at(family.degrees.values[0])
+        wanted |= {name: Use(part=name) for name in (part.privacy_gain, part.utility_loss)}
+    found = {name: cast(Measure, _part("measures", use, "measure", Measure)) for name, use in wanted.items()}
+    for use in study.measures:
+        measure = cast(Measure, _part("measures", use, "measure", Measure))
+        if measure.name in found:
+            raise InputError(f"measure {measure.name!r} is in every study already, or named twice; rename yours.")
+        found[measure.name] = measure
+    return found
+
+
+def _target(name: str | None, images: Images) -> str:
+    labels = list(images.labels)
+    if name is None and len(labels) == 1:
+        return labels[0]
+    if name not in labels:
+        raise InputError(f"target={name!r} must be one of the labels of {images.name!r}: {', '.join(labels)}.")
+    return name
+
+
+def _split(train: Images, target: str, parties: Sequence[Party]) -> dict[str, Images]:
+    """Deal the training images to the parties, class by class, by their shares; every image to exactly one."""
+    labels, total = train.labels[target], sum(party.share for party in parties)
+    bounds = np.cumsum([0.0, *(party.share / total for party in parties)])
+    chosen: list[list[Tensor]] = [[] for _ in parties]
+    for label, name in enumerate(train.classes[target]):
+        members = torch.nonzero(labels == label).flatten()
+        members = members[torch.randperm(len(members), generator=generator(0, "split", label))]
+        edges = np.rint(bounds * len(members)).astype(int)
+        for index, party in enumerate(parties):
+            own = members[edges[index] : edges[index + 1]]
+            if not len(own):
+                raise InputError(
+                    f"party {party.name!r}: share={party.share:g} gives it no training image of class {name!r}"
+                    f" ({len(members)} in all); raise its share, or leave the party out."
+                )
+            chosen[index].append(own)
+    return {
+        party.name: replace(train.take(torch.cat(own).sort().values), name=f"{train.name}, {party.name}")
+        for party, own in zip(parties, chosen, strict=True)
+    }

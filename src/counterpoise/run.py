@@ -1,0 +1,66 @@
+"""Study -> records: execute what is missing, resume what was stopped.
+
+Killed at any moment, the next call continues; a finished training is never repeated, and the records of a resumed run
+equal those of an uninterrupted one byte for byte.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from counterpoise._check import one_of
+from counterpoise.executors import Executor, Processes, Report, serial
+from counterpoise.prepare import BASELINE, Job, Prepared, prepare, versions
+from counterpoise.record import Results
+from counterpoise.store import Manifest, Store, digest
+from counterpoise.study import Study
+from counterpoise.work import Worker
+
+EXECUTORS = ("processes", "serial")
+
+
+def run(
+    study: Study,
+    out: str | Path,
+    *,
+    executor: str = "processes",
+    workers: int | None = None,
+    report: Report = lambda job, done: None,
+    started: Callable[[Sequence[Job], Sequence[Job]], None] = lambda todo, done: None,
+) -> Results:
+    """Train what is not trained yet, and return all records.
+
+    `started(todo, done)` is told once what is left and what is there already; `report(job, share)` is called as the
+    work goes on. Scripts guard the call with `if __name__ == "__main__":`, as worker processes import them again.
+    """
+    one_of(EXECUTORS, executor=executor)
+    prepared = prepare(study)
+    store = Store.create(Path(out))
+    with store.locked():
+        store.save_manifest(manifest(prepared))
+        done = [job for job in prepared.jobs if store.load(job.digest) is not None]
+        todo = [job for job in prepared.jobs if job not in done]
+        started(todo, done)
+        waves = [[job for job in todo if (job.mechanism == BASELINE) is first] for first in (True, False)]
+        if executor == "serial":
+            serial([wave for wave in waves if wave], Worker(study, store, prepared), report)
+        elif todo:
+            chosen: Executor = Processes(workers)
+            chosen([wave for wave in waves if wave], Worker(study, store), report)
+        return store.results()
+
+
+def manifest(prepared: Prepared) -> Manifest:
+    """What a finished run of this study holds."""
+    study = prepared.study
+    records = tuple(job.digest for job in prepared.jobs)
+    return Manifest(
+        study=study.name,
+        digest=digest([study.canonical(), records]),
+        parties=study.parties,
+        records=records,
+        configuration={**study.canonical(), "target": prepared.target},
+        environment={**versions(), "python": platform.python_version(), "machine": platform.machine()},
+    )

@@ -1,0 +1,33 @@
+"""Facts a network provides, which mechanisms and explainers may need; compared before any training."""
+
+from __future__ import annotations
+
+from torch import nn
+
+# Their statistics mix the images of a batch, so one image's gradient depends on the others.
+_MIXING = (nn.modules.batchnorm._BatchNorm,)
+
+ADVICE = {
+    "per-example": "needs each image's own gradient, but the model has batch normalisation, which mixes images: "
+    "choose a model with group normalisation",
+    "spatial": "needs feature maps, but the model has no convolution: choose a convolutional model, or SmoothGrad",
+}
+"""What to say when a need is not provided."""
+
+
+def provides(model: nn.Module) -> frozenset[str]:
+    """The tags of a network: 'per-example' (no batch statistics), 'spatial' (has a convolution)."""
+    modules = list(model.modules())
+    tags = set()
+    if not any(isinstance(module, _MIXING) for module in modules):
+        tags.add("per-example")
+    if any(isinstance(module, nn.Conv1d | nn.Conv2d | nn.Conv3d) for module in modules):
+        tags.add("spatial")
+    return frozenset(tags)
+
+
+def refusal(part: str, needs: frozenset[str], model: nn.Module) -> str:
+    """One sentence with advice for the first need that is not provided; empty where all are."""
+    for need in sorted(needs - provides(model)):
+        return f"{part} {ADVICE.get(need, f'needs a model that provides {need!r}')}."
+    return ""
