@@ -99,7 +99,7 @@ class Autoencoder:
 
 def _part(progress: Progress, start: float, width: float) -> Progress:
     """Reports a stage's progress as a part of the whole."""
-    return lambda done: progress(start + width * done)
+    return lambda done: progress(min(1.0, start + width * done))
 
 
 def _own_checkpoint(path: Path) -> Path:
