@@ -30,10 +30,10 @@ def bootstrap(values: ArrayLike, statistic: Statistic | None = None, *, over: st
     width 0 says that all images agree, not that others would.
     """
     table = np.asarray(values, dtype=np.float64)
-    table = table.reshape(len(table), -1)
     n = len(table)
     if n == 0:
         raise ValueError(f"no {over} to measure")
+    table = table.reshape(n, -1)
     of_means: Statistic = statistic if statistic is not None else lambda means: means[..., 0]
     value = float(of_means(table.mean(axis=0)))
     redrawn = of_means(_redrawn_means(table))
