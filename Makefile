@@ -15,7 +15,8 @@ $(READY): requirements.lock pyproject.toml
 	@touch $@
 
 demo: $(READY)
-	$(BIN)/counterpoise demo --out runs/demo
+	@$(BIN)/counterpoise init runs/demo/study.toml --force
+	@$(BIN)/counterpoise run runs/demo/study.toml --out runs/demo
 
 test: $(READY)
 	$(BIN)/python -m pytest -q -n 2 --durations=10

@@ -71,16 +71,13 @@ class Processes:
                 "executor='processes': a worker process ended by itself (out of memory, or a script that does not"
                 " guard its call with \"if __name__ == '__main__':\"); try executor='serial'."
             ) from None
+        except BaseException:
+            # Nobody waits for what is under way: an unfinished training has written nothing.
+            for process in list((pool._processes or {}).values()):
+                process.terminate()
+            raise
         finally:
-            _stop(pool)
-
-
-def _stop(pool: ProcessPoolExecutor) -> None:
-    """End the workers without waiting for what they do: an unfinished training has written nothing."""
-    for process in list((pool._processes or {}).values()):
-        if process.is_alive() and pool._pending_work_items:
-            process.terminate()
-    pool.shutdown(wait=True, cancel_futures=True)
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 _worker: tuple[Any, Execute] | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,7 +39,7 @@ from counterpoise.training import apply, generator
 NEARBY = 0.02
 """Standard deviation, in [0, 1] pixels, of the small move under which an explanation should stay the same."""
 
-Gallery = dict[str, NDArray[np.uint8]]
+Gallery = dict[str, NDArray[Any]]
 
 
 @dataclass
@@ -125,13 +126,13 @@ class Worker:
             seen = replace(candidate, explaining=explaining)
             cells.append(Explained(degree, self._measure("explanation", baseline, seen)))
         count = self.study.gallery_images
-        labels = prepared.test.labels[prepared.target]
+        names, truth = np.array(prepared.test.classes[prepared.target]), prepared.test.labels[prepared.target]
         gallery = {
             "original": _bytes(prepared.test.pixels[chosen[:count]]),
             "released": _bytes(images[:count]),
             "maps": np.stack([_scaled(explanation.maps[:count]) for explanation in here]),
-            "label": labels[chosen[:count]].numpy().astype(np.uint8),
-            "predicted": target[:count].numpy().astype(np.uint8),
+            "labels": names[truth[chosen[:count]].numpy()],
+            "predictions": names[target[:count].numpy()],
         }
         return tuple(cells), gallery
 

@@ -1,1 +1,35 @@
-"""reproduce"""
+"""Reproductions: one file a source, studies as plain Python objects, published numbers beside ours."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from counterpoise._check import InputError, one_of
+from counterpoise.catalogue import Entry
+from counterpoise.reproduce.abbasi_example import abbasi_example
+from counterpoise.reproduce.settings import SCALES, Settings
+
+Reproduction = Callable[[Settings], str]
+"""Does the work and returns the comparison as text; its docstring's first line is what `list` shows."""
+
+BUILTIN: dict[str, Reproduction] = {"abbasi-example": abbasi_example}
+
+
+def reproduction(name: str) -> Callable[[Path | None, str, Path], str]:
+    """The reproduction of that name, as a function of (data folder, scale, out folder)."""
+    if name not in BUILTIN:
+        raise InputError(f"reproduction {name!r} is not one of: {', '.join(sorted(BUILTIN))}.")
+
+    def reproduce(data: Path | None, scale: str, out: Path) -> str:
+        one_of(SCALES, scale=scale)
+        found = data or (Path(os.environ["COUNTERPOISE_DATA"]) if os.environ.get("COUNTERPOISE_DATA") else None)
+        return BUILTIN[name](Settings(found, scale, out))
+
+    return reproduce
+
+
+def listing() -> list[Entry]:
+    """All reproductions."""
+    return [Entry(name, "built in", (part.__doc__ or "").split("\n")[0]) for name, part in sorted(BUILTIN.items())]
