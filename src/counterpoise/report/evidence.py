@@ -52,16 +52,18 @@ def gather(
     """Ask the decision's question under every policy, in both modes."""
     one_of(MODES, mode=decision.mode)
     one_of(POLICIES, policy=decision.policy)
-    answers: dict[tuple[str, str], Answer] = {}
-    for policy in POLICIES:
-        for mode in MODES:
-            quorum = decision.quorum if policy == "quorum" else None
-            try:
-                answers[policy, mode] = choose(results, policy, mode, decision.parties, quorum)
-            except InputError as missing:
-                answers[policy, mode] = str(missing)
-    answers[decision.policy, decision.mode] = decision
+    answers = {(policy, mode): _answer(results, decision, policy, mode) for policy in POLICIES for mode in MODES}
     return Evidence(results, decision, answers, tuple(budgets), tuple(galleries), environment)
+
+
+def _answer(results: Results, decision: Decision, policy: str, mode: str) -> Answer:
+    if (policy, mode) == (decision.policy, decision.mode):
+        return decision
+    quorum = decision.quorum if policy == "quorum" else None
+    try:
+        return choose(results, policy, mode, decision.parties, quorum)
+    except InputError as missing:
+        return str(missing)
 
 
 def choices(decision: Decision) -> dict[str, Choice]:
