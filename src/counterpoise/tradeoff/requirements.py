@@ -17,7 +17,7 @@ from counterpoise.grid import decimal, text
 Relation = Literal[">=", ">", "<=", "<"]
 Way = Literal["maximum", "minimum"]
 
-_BOUND = re.compile(r"\s*(?P<quantity>[a-z_][a-z0-9_]*)\s*(?P<relation>>=|<=|>|<)\s*(?P<value>\S+)\s*")
+_BOUND = re.compile(r"\s*(?P<quantity>[a-z_][a-z0-9_]*)\s*(?P<relation>>=|<=|>|<)\s*(?P<value>[^\s<>=]\S*)\s*")
 _EXTREME = re.compile(r"\s*(?P<way>maximum|minimum)\s+(?P<quantity>[a-z_][a-z0-9_]*)\s*")
 
 

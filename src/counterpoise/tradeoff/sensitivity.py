@@ -10,7 +10,7 @@ from counterpoise.tradeoff.matrix import decimals
 
 
 def slopes(scores: xr.DataArray) -> xr.Dataset:
-    """dT per unit of degree along 'privacy' and 'explainability', between neighbouring cells.
+    """dT per unit of degree, `along_privacy` and `along_explainability`, between neighbouring cells.
 
     Each slope stands at the lower of its two cells; the last cell of an axis has none (NaN). An axis with a single
     degree has no slope at all.
@@ -23,5 +23,5 @@ def slopes(scores: xr.DataArray) -> xr.Dataset:
             dims=[axis],
             coords={axis: scores[axis]},
         )
-        found[axis] = (scores.shift({axis: -1}) - scores) / steps
+        found[f"along_{axis}"] = (scores.shift({axis: -1}) - scores) / steps
     return xr.Dataset(found)

@@ -1,0 +1,117 @@
+"""Matrices: seeds, intervals, scores, slopes, the front and the ledger."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from cells import about, record, simple
+from hypothesis import given
+from hypothesis import strategies as st
+
+from counterpoise._check import InputError
+from counterpoise.grid import Grid
+from counterpoise.record import Measurement, Party, Release, Results
+from counterpoise.tradeoff import MEASURED, PAPER, budgets, build, choose, front, score, slopes
+from counterpoise.tradeoff.matrix import over_seeds
+
+A = Party("a")
+GAINS = st.floats(0, 2)
+
+
+def test_one_seed_keeps_its_own_interval() -> None:
+    assert over_seeds([about(0.5)]) == about(0.5)
+
+
+def test_two_seeds_give_the_hull_since_no_deviation_can_be_estimated() -> None:
+    assert over_seeds([about(0.4), about(0.6)]) == Measurement(0.5, 0.39, 0.61, 2, "seeds")
+
+
+def test_three_seeds_give_the_student_interval() -> None:
+    found = over_seeds([about(x) for x in (1.0, 2.0, 3.0)])
+    half = 4.302652729911275 * 1 / math.sqrt(3)  # t(.975, 2 degrees of freedom) from a printed table
+    assert (found.value, found.n, found.over) == (2.0, 3, "seeds")
+    assert found.low == pytest.approx(2 - half)
+    assert found.high == pytest.approx(2 + half)
+
+
+def test_an_infinite_seed_stays_infinite() -> None:
+    found = over_seeds([Measurement.exact(math.inf)] * 3)
+    assert found.value == found.high == math.inf
+
+
+@given(GAINS, GAINS, st.floats(-0.5, 0.9))
+def test_the_score_is_the_formula_and_its_interval_holds_every_corner(gain: float, quality: float, loss: float) -> None:
+    made = record("a", Decimal(1), [Decimal(0)], lambda d, w: {"privacy": gain, "loss": loss, "explanation": quality})
+    table = score(build(Results("one", (A,), (made,)), "dp-sgd"), PAPER)
+    value, low, high = (float(table[part].squeeze()) for part in ("value", "low", "high"))
+    assert value == pytest.approx((gain + quality) / (2 + loss))
+    corners = [
+        (gain + p + quality + e) / (2 + loss + u) for p in (-0.01, 0.01) for e in (-0.01, 0.01) for u in (-0.01, 0.01)
+    ]
+    assert low <= min(corners) + 1e-12
+    assert high >= max(corners) - 1e-12
+
+
+def test_a_mode_without_its_measurement_is_refused() -> None:
+    results = simple([A])
+    bare = [type(r)(**{**r.__dict__, "measurements": {"privacy_gain": about(1)}}) for r in results]
+    with pytest.raises(InputError, match=r"mode='measured' needs the measurement 'membership_privacy'"):
+        score(build(Results("bare", (A,), tuple(bare)), "dp-sgd"), MEASURED)
+
+
+def test_the_source_derivative_along_explainability_is_met() -> None:
+    scores = score(build(simple([A]), "dp-sgd"), PAPER)["value"].sel(party="a")
+    slope = slopes(scores)["along_explainability"].sel(privacy="1").values
+    np.testing.assert_allclose(slope[:-1], (1 - 0.1) / (2 + 0.1))
+    assert np.isnan(slope[-1])
+
+
+def test_the_slope_along_privacy_is_a_difference_per_unit_of_degree() -> None:
+    scores = score(build(simple([A]), "dp-sgd"), PAPER)["value"].sel(party="a")
+    np.testing.assert_allclose(slopes(scores)["along_privacy"].sel(privacy="1", explainability="0"), 0.5 / 2.1)
+
+
+def test_the_front_keeps_what_nothing_beats() -> None:
+    points = np.array([[1, 1], [2, 0], [0, 2], [0.5, 0.5], [1, 1], [np.nan, 9]])
+    assert front(points).tolist() == [True, True, True, False, True, False]
+
+
+@given(st.lists(st.tuples(GAINS, GAINS, GAINS), min_size=1, max_size=30))
+def test_the_front_is_never_empty_and_none_of_it_is_dominated(rows: list[tuple[float, float, float]]) -> None:
+    points = np.array(rows)
+    kept = points[front(points)]
+    assert len(kept)
+    for point in kept:
+        assert not ((points >= point).all(axis=1) & (points > point).any(axis=1)).any()
+
+
+def test_budgets_compose_all_private_trainings_of_a_party_and_count_the_others() -> None:
+    results = simple([A, Party("b")])
+    asked: list[tuple[Release, ...]] = []
+
+    def compose(releases: tuple[Release, ...], delta: float) -> float:
+        asked.append(tuple(releases))
+        assert delta == 1e-5
+        return float(len(releases))
+
+    winner = choose(results, mode="paper").best
+    assert winner is not None
+    first, second = budgets(results, winner.winner, compose)  # type: ignore[arg-type]
+    assert (first.party, first.chosen, first.campaign, first.trainings, first.unproved) == ("a", 0.5, 4.0, 5, 1)
+    assert second.party == "b"
+    assert [release.noise for release in asked[0]] == [0.5, 1.0, 1.5, 2.0]
+    assert "the chosen model alone has epsilon 0.5" in first.sentence()
+    assert "all 4 private trainings of the sweep has epsilon 4" in first.sentence()
+    assert "1 further trainings carry no guarantee" in first.sentence()
+
+
+def test_a_choice_without_a_guarantee_has_no_epsilon() -> None:
+    results = simple([A], degrees=Grid.of([0]))
+    choice = choose(results, mode="paper").best
+    assert choice is not None
+    (budget,) = budgets(results, choice.winner, lambda releases, delta: 1.0)
+    assert math.isinf(budget.chosen)
+    assert "no proved epsilon" in budget.sentence()
