@@ -74,7 +74,7 @@ def check_explainer(explainer: Explainer) -> None:
             f"{name}: a map depends on the images it shares a batch with, or on its place among them",
         )
         _check_degrees(name, explainer, model, images, target)
-        _check_given_back(name, explainer, model, images, target)
+        _check_given_back(name, explainer, images, target)
 
 
 def check_measure(measure: Measure) -> None:
@@ -175,8 +175,9 @@ def _check_degrees(name: str, explainer: Explainer, model: nn.Module, images: Te
         )
 
 
-def _check_given_back(name: str, explainer: Explainer, model: nn.Module, images: Tensor, target: Tensor) -> None:
-    model.train()
+def _check_given_back(name: str, explainer: Explainer, images: Tensor, target: Tensor) -> None:
+    channels, height, width = images.shape[1:]
+    model = bed.network((channels, height, width), 2, generator(0))
     layers = list(model.modules())
     layers[1].eval()
     next(layers[1].parameters()).requires_grad_(False)

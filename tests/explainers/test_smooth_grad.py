@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -202,6 +204,15 @@ def test_wrong_settings_and_requests_are_told_in_a_sentence() -> None:
         SmoothGrad().explain(model, images[:0], target[:0], rng())
     with pytest.raises(InputError, match="one int64 class index for each of the 2 images"):
         SmoothGrad().explain(model, images, target[:1], rng())
+
+
+def test_the_code_of_the_docs_page_runs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "explainers.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    images, target = some(2)
+    names: dict[str, Any] = {"trained": Trained(network(), nn.Identity()), "images": images, "target": target}
+    exec(code, names)
+    assert names["found"].maps.shape == names["found"].stderr.shape == (2, 8, 8)
 
 
 def test_it_is_a_built_in_explainer_made_from_its_degree() -> None:
