@@ -71,7 +71,7 @@ def test_a_class_with_no_image(root: Path) -> None:
 def test_a_class_that_only_the_test_has(tmp_path: Path) -> None:
     for part, label in (("train", "a"), ("train", "b"), ("test", "a"), ("test", "c")):
         write(tmp_path / part / label / "1.png", 0)
-    refused(tmp_path, r"test/c: this class is not in .*train; add or remove it\.$")
+    refused(tmp_path, r"/test/c: this class has no training images; add some or remove it\.$")
 
 
 def test_fewer_than_two_classes(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_fewer_than_two_classes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"not a picture", b"\x89PNG\r\n\x1a\n" + b"\0" * 50])
 def test_a_corrupt_image_is_named(root: Path, content: bytes) -> None:
     (root / "dog" / "broken.png").write_bytes(content)
-    refused(root, r"dog/broken\.png: this image cannot be read \(it is corrupt\); remove or replace it\.$")
+    refused(root, r"dog/broken\.png: this image cannot be read, it is corrupt; remove or replace it\.$")
 
 
 def test_a_truncated_image_is_named(root: Path) -> None:
@@ -90,14 +90,14 @@ def test_a_truncated_image_is_named(root: Path) -> None:
     Image.fromarray(rng.integers(0, 256, (64, 64, 3), np.uint8)).save(root / "dog" / "cut.png")
     whole = (root / "dog" / "cut.png").read_bytes()
     (root / "dog" / "cut.png").write_bytes(whole[: len(whole) // 2])
-    refused(root, r"dog/cut\.png: this image cannot be read \(it is corrupt\)", size=8)
+    refused(root, r"dog/cut\.png: this image cannot be read, it is corrupt", size=8)
 
 
 def test_sizes_that_differ(root: Path) -> None:
     write(root / "dog" / "wide.png", 0, (9, 8))
     refused(
         root,
-        r"wide\.png: 9 x 8 pixels, where .*cat/0\.png has 8 x 8; give a size to which all images are resized\.$",
+        r"dog/wide\.png has 9 x 8 pixels, but cat/\d\.png has 8 x 8; give a size to which all images are resized\.$",
         grey=True,
     )
 

@@ -22,3 +22,10 @@ def stratified(labels: Tensor, test_share: float, seed: int) -> tuple[Tensor, Te
         wanted = min(max(round(test_share * len(members)), 1), len(members) - 1)
         test[members[order[:wanted]]] = True
     return torch.nonzero(~test).flatten(), torch.nonzero(test).flatten()
+
+
+def subset(n: int, limit: int | None) -> Tensor:
+    """All indices, or `limit` of them drawn once and for all, in increasing order."""
+    if limit is None or limit >= n:
+        return torch.arange(n)
+    return torch.randperm(n, generator=generator(0, "limit"))[:limit].sort().values
