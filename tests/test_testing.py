@@ -12,12 +12,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from counterpoise._testbed import Plain
 from counterpoise.interface import Task, Trained
 from counterpoise.mechanisms.autoencoder import Autoencoder
 from counterpoise.mechanisms.dp_sgd import DPSGD
 from counterpoise.record import Guarantee
 from counterpoise.testing import check_explainer, check_measure, check_mechanism, small_task
+from counterpoise.testing._bed import Plain
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """What the property suites of `counterpoise.testing` stand on: a small task, outcomes, and ways to compare.
 
-A room of its own, so that a suite needs no mechanism, model or explainer but the one it checks.
+It stands alone, so that a suite needs no mechanism, model or explainer but the one it checks.
 """
 
 from __future__ import annotations
