@@ -208,10 +208,12 @@ def test_wrong_settings_and_requests_are_told_in_a_sentence() -> None:
 
 def test_the_code_of_the_docs_page_runs() -> None:
     page = (Path(__file__).parents[2] / "docs" / "explainers.md").read_text()
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    codes = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(codes) == 2
     images, target = some(2)
     names: dict[str, Any] = {"trained": Trained(network(), nn.Identity()), "images": images, "target": target}
-    exec(code, names)
+    for code in codes:
+        exec(code, names)
     assert names["found"].maps.shape == names["found"].stderr.shape == (2, 8, 8)
 
 

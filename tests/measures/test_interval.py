@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from counterpoise._check import InputError
 from counterpoise.measures import _interval
 from counterpoise.measures._interval import bootstrap
 from counterpoise.record import Measurement
@@ -70,6 +71,11 @@ def test_large_tables_are_redrawn_in_chunks(monkeypatch: pytest.MonkeyPatch) -> 
     assert _interval._redrawn_means(values[:, None]).shape == (1000, 1)
     found = bootstrap(values)
     assert found.high - found.low == pytest.approx(2 * 1.96 * values.std() / np.sqrt(333), rel=0.15)
+
+
+def test_a_model_gone_astray_is_told() -> None:
+    with pytest.raises(InputError, match="2 of 4 images have no finite value: the model's output is not finite"):
+        bootstrap([0, np.nan, np.inf, 1])
 
 
 def test_nothing_to_measure_is_an_error() -> None:

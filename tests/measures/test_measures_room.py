@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,11 @@ def test_every_measure_has_a_row_in_the_docs(name: str) -> None:
     assert all(cells)
     assert cells[2] == BUILTIN[name].unit
     assert cells[3] == ("higher" if BUILTIN[name].higher_is_better else "lower")
+
+
+def test_the_code_of_the_docs_page_runs() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", DOCS.read_text(), re.DOTALL)
+    exec(code, {})
 
 
 def test_measures_of_every_training_are_known() -> None:

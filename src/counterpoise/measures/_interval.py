@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from counterpoise._check import InputError
 from counterpoise.record import Measurement
 
 Values = NDArray[np.float64]
@@ -34,6 +35,12 @@ def bootstrap(values: ArrayLike, statistic: Statistic | None = None, *, over: st
     if n == 0:
         raise ValueError(f"no {over} to measure")
     table = table.reshape(n, -1)
+    lost = n - int(np.isfinite(table).all(axis=1).sum())
+    if lost:
+        raise InputError(
+            f"{lost} of {n} {over} have no finite value: the model's output is not finite, so its training went astray;"
+            " lower learning_rate."
+        )
     of_means: Statistic = statistic if statistic is not None else lambda means: means[..., 0]
     value = float(of_means(table.mean(axis=0)))
     redrawn = of_means(_redrawn_means(table))

@@ -4,8 +4,8 @@ The score is the softmax probability of one fixed class: the candidate's own pre
 are taken away (deletion) or given to a blank image (insertion) in about 20 steps, the most important first; a
 pixel that is away shows its image's mean colour. The area is under the probability against the share of pixels
 (trapezoids). Petsiuk et al. 2018. Equal map values follow a random order, so a blank map scores what a random
-one does. A less confident model has lower areas of both kinds: compare maps within a model, or use their
-difference.
+one does. No area, and no difference of areas, can exceed what the model says of the whole image: an unsure model has
+small ones. So maps of one model compare directly; between models, look at their floors as well.
 """
 
 from __future__ import annotations
