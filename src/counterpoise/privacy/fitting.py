@@ -11,8 +11,9 @@ from counterpoise import training
 from counterpoise._check import InputError
 from counterpoise.interface import Progress, Recipe
 from counterpoise.privacy import noise
-from counterpoise.privacy.clipping import Loss, clipped_gradient
+from counterpoise.privacy.clipping import clipped_gradient, cross_entropies
 from counterpoise.privacy.plan import Plan
+from counterpoise.privacy.recording import Loss
 
 
 def fit(
@@ -23,7 +24,7 @@ def fit(
     recipe: Recipe,
     rng: torch.Generator,
     *,
-    loss: Loss = nn.functional.cross_entropy,
+    loss: Loss = cross_entropies,
     progress: Progress = lambda done: None,
     checkpoint: Path | None = None,
     every: int = 100,
