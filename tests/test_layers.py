@@ -25,7 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "interface": BOTTOM,
     "training": BOTTOM | {"interface"},
     "privacy": CORE,
-    **{room: CORE for room in ROOMS - {"mechanisms", "measures"}},
+    **dict.fromkeys(ROOMS - {"mechanisms", "measures"}, CORE),
     "mechanisms": CORE | {"privacy"},
     "measures": CORE | {"privacy"},
     "tags": set(),

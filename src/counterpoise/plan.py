@@ -64,7 +64,7 @@ def preview(prepared: Prepared, timed: bool = True) -> Preview:
     repeats = len(study.parties) * len(study.seeds)
     rows, proved = [], {}
     for family in families:
-        refused = prepared.refusal(family)
+        refused = prepared.refusals[family.name]
         guarantees = {} if refused else {d: _guarantees(prepared, family, d) for d in family.degrees}
         proved[family.name] = guarantees
         trainings = 0 if refused else len(family.degrees) * repeats
@@ -145,7 +145,7 @@ def _shut_out(parties: tuple[Party, ...], mechanism: str) -> bool:
 
 def _seconds(prepared: Prepared, family: Family) -> float:
     """Seconds of one training at the middle degree, from two short ones on a few batches: a + b * epochs, scaled."""
-    if prepared.refusal(family):
+    if prepared.refusals[family.name]:
         return 0.0
     party = prepared.study.parties[0].name
     task, recipe = prepared.task(party), prepared.study.training

@@ -5,6 +5,7 @@ Everything that can be wrong with a study is found here, before any training.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +23,7 @@ import counterpoise
 from counterpoise import catalogue
 from counterpoise._check import InputError
 from counterpoise.grid import DegreeKind, Grid, text
-from counterpoise.interface import Dataset, Explainer, Images, Measure, Mechanism, Progress, Recipe, Task
+from counterpoise.interface import Dataset, Explainer, Images, Measure, Mechanism, Planned, Progress, Recipe, Task
 from counterpoise.record import Party
 from counterpoise.store import digest
 from counterpoise.study import Study, Sweep, Use
@@ -106,13 +107,24 @@ class Prepared:
                         found.append(Job(party.name, family.name, degree, seed, own, base))
         return tuple(found)
 
-    def refusal(self, family: Family) -> str:
-        """Why this mechanism cannot train this model, or why its results could not be explained; empty if it can."""
-        party = self.study.parties[0].name
-        model = self.task(party).new_model(torch.Generator())
-        needs: frozenset[str] = family.at(family.degrees.values[-1]).needs
+    @cached_property
+    def refusals(self) -> dict[str, str]:
+        """Why a mechanism cannot train this model, or why its results could not be explained; empty where it can."""
+        model = self.task(self.study.parties[0].name).new_model(torch.Generator())
         explainer: Explainer = self.explainer.at(self.explainer.degrees.values[-1])
-        return refusal(family.name, needs, model) or refusal(explainer.name, explainer.needs, model)
+        found = {}
+        for name, family in self.mechanisms.items():
+            needs: frozenset[str] = family.at(family.degrees.values[-1]).needs
+            found[name] = refusal(name, needs, model) or refusal(explainer.name, explainer.needs, model)
+        return found
+
+    def check_plans(self) -> None:
+        """Raise where a mechanism's plan cannot be made for a party: a delta too large for its images, say."""
+        for family in self.mechanisms.values():
+            mechanism: Mechanism = family.at(family.degrees.values[-1])
+            if isinstance(mechanism, Planned) and not self.refusals[family.name]:
+                for party in self.study.parties:
+                    mechanism.guarantees(self.task(party.name))
 
     def _digest(self, party: Party, family: Family, degree: Decimal, seed: int) -> str:
         study = self.study.canonical()
@@ -149,7 +161,7 @@ def prepare(study: Study) -> Prepared:
     if BASELINE not in mechanisms:
         mechanisms[BASELINE] = _family("mechanisms", Sweep(part=BASELINE), Mechanism)
     measures = _measures(study, mechanisms)
-    return Prepared(
+    prepared = Prepared(
         study=study,
         target=target,
         data=_split(train, target, study.parties),
@@ -159,6 +171,8 @@ def prepare(study: Study) -> Prepared:
         measures=measures,
         everywhere=(*catalogue.standard_measures(), *(use.name for use in study.measures)),
     )
+    prepared.refusals  # noqa: B018 - makes the model once: wrong options and sizes are told now
+    return prepared
 
 
 def versions() -> dict[str, str]:
@@ -170,6 +184,7 @@ def versions() -> dict[str, str]:
     }
 
 
+@functools.cache
 def _source_digest() -> str:
     root = Path(counterpoise.__file__).parent
     whole = hashlib.sha256()

@@ -37,6 +37,7 @@ def run(
     """
     one_of(EXECUTORS, executor=executor)
     prepared = prepare(study)
+    prepared.check_plans()
     store = Store.create(Path(out))
     with store.locked():
         store.save_manifest(manifest(prepared))

@@ -16,6 +16,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +40,14 @@ def write(path: Path, content: bytes) -> None:
     """Write a file so that it is there whole or not at all, also after a crash."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with part.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(part, path)
+    try:
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -148,12 +152,9 @@ class Store:
 
     def save_gallery(self, key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
         """A few images and maps, as plain arrays."""
-        path = self.root / "galleries" / f"{key}.npz"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{key}.{os.getpid()}.part")
-        with part.open("wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **arrays)
-        os.replace(part, path)
+        content = BytesIO()
+        np.savez_compressed(content, allow_pickle=False, **arrays)
+        write(self.root / "galleries" / f"{key}.npz", content.getvalue())
 
     def gallery(self, key: str) -> dict[str, NDArray[Any]] | None:
         """The arrays of that training; None where there are none."""

@@ -67,7 +67,7 @@ class Worker:
             family.kind,
             job.degree,
             job.seed,
-            refusal=self.prepared.refusal(family),
+            refusal=self.prepared.refusals[family.name],
             configuration={"study": self.study.name, "model": self.study.model.name, "images": len(self._data(job))},
             versions=versions(),
         )
