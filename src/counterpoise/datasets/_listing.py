@@ -8,11 +8,21 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from counterpoise._check import InputError
+from counterpoise._check import InputError, at_least, inside
 from counterpoise.datasets._archive import Source
 from counterpoise.datasets._pictures import stack
 from counterpoise.datasets._split import stratified, subset
 from counterpoise.interface import Images, Progress
+
+
+def check_options(*, size: int | None = None, limit: int | None = None, test_share: float = 0.5, seed: int = 0) -> None:
+    """The rules of the options that most data sets share."""
+    if size is not None:
+        at_least(1, size=size)
+    if limit is not None:
+        at_least(1, limit=limit)
+    inside(0, 1, test_share=test_share)
+    at_least(0, seed=seed)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def decode(content: bytes, where: str, size: int | None, grey: bool) -> Tensor:
     corrupt = InputError(f"{where}: this image cannot be read, it is corrupt; remove or replace it.")
     try:
         picture = Image.open(io.BytesIO(content))
-    except Image.DecompressionBombError:
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise _too_large(where) from None
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError):
         raise corrupt from None

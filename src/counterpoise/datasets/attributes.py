@@ -10,9 +10,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from counterpoise._check import InputError, at_least, inside
+from counterpoise._check import InputError
 from counterpoise.datasets._archive import Source, opened
-from counterpoise.datasets._listing import Listing, read_pictures
+from counterpoise.datasets._listing import Listing, check_options, read_pictures
 from counterpoise.datasets._locate import locate
 from counterpoise.datasets._pictures import is_picture
 from counterpoise.datasets._table import encode, rows, text
@@ -20,13 +20,6 @@ from counterpoise.interface import Images, Progress
 
 CELEBA_PAGE = "https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html"
 LFW_PAGE = "http://vis-www.cs.umass.edu/lfw/"
-
-
-def _check_options(size: int | None, limit: int | None) -> None:
-    if size is not None:
-        at_least(1, size=size)
-    if limit is not None:
-        at_least(1, limit=limit)
 
 
 @dataclass(frozen=True)
@@ -42,7 +35,7 @@ class CelebA:
     limit: int | None = None
 
     def __post_init__(self) -> None:
-        _check_options(self.size, self.limit)
+        check_options(size=self.size, limit=self.limit)
 
     def load(self, progress: Progress = lambda done: None) -> tuple[Images, Images]:
         """The training and the test images."""
@@ -126,9 +119,7 @@ class Lfw:
     limit: int | None = None
 
     def __post_init__(self) -> None:
-        _check_options(self.size, self.limit)
-        inside(0, 1, test_share=self.test_share)
-        at_least(0, seed=self.seed)
+        check_options(size=self.size, limit=self.limit, test_share=self.test_share, seed=self.seed)
 
     def load(self, progress: Progress = lambda done: None) -> tuple[Images, Images]:
         """The training and the test images, with equal shares of every person."""

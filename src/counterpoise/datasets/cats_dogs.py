@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import torch
 
-from counterpoise._check import InputError, at_least, inside
+from counterpoise._check import InputError
 from counterpoise.datasets._archive import Source, opened
-from counterpoise.datasets._listing import Listing, read_pictures
+from counterpoise.datasets._listing import Listing, check_options, read_pictures
 from counterpoise.datasets._locate import locate
 from counterpoise.datasets._pictures import is_picture
 from counterpoise.interface import Images, Progress
@@ -33,11 +33,7 @@ class CatsVsDogs:
     limit: int | None = None
 
     def __post_init__(self) -> None:
-        at_least(1, size=self.size)
-        if self.limit is not None:
-            at_least(1, limit=self.limit)
-        inside(0, 1, test_share=self.test_share)
-        at_least(0, seed=self.seed)
+        check_options(size=self.size, limit=self.limit, test_share=self.test_share, seed=self.seed)
 
     def load(self, progress: Progress = lambda done: None) -> tuple[Images, Images]:
         """The training and the test images, both from the published training set: the other has no labels."""

@@ -9,9 +9,10 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from counterpoise._check import InputError, at_least
+from counterpoise._check import InputError
 from counterpoise.datasets import _fetch
 from counterpoise.datasets._archive import Source, opened
+from counterpoise.datasets._listing import check_options
 from counterpoise.datasets._locate import cache_folder, locate
 from counterpoise.datasets._pictures import scaled
 from counterpoise.datasets._split import subset
@@ -43,8 +44,7 @@ class Cifar10:
     fetch: bool = False
 
     def __post_init__(self) -> None:
-        if self.limit is not None:
-            at_least(1, limit=self.limit)
+        check_options(limit=self.limit)
 
     def load(self, progress: Progress = lambda done: None) -> tuple[Images, Images]:
         """The training and the test images."""

@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import torch
 
-from counterpoise._check import InputError, at_least, inside
+from counterpoise._check import InputError
 from counterpoise.datasets._archive import Source, opened
-from counterpoise.datasets._listing import Listing, read_pictures
+from counterpoise.datasets._listing import Listing, check_options, read_pictures
 from counterpoise.datasets._locate import locate
 from counterpoise.datasets._pictures import is_picture
 from counterpoise.datasets._table import encode, rows
@@ -40,11 +40,7 @@ class CsvFolder:
     def __post_init__(self) -> None:
         if not self.labels:
             raise InputError("labels=[] must name at least one column of the table.")
-        for option in ("size", "limit"):
-            if getattr(self, option) is not None:
-                at_least(1, **{option: getattr(self, option)})
-        inside(0, 1, test_share=self.test_share)
-        at_least(0, seed=self.seed)
+        check_options(size=self.size, limit=self.limit, test_share=self.test_share, seed=self.seed)
 
     def load(self, progress: Progress = lambda done: None) -> tuple[Images, Images]:
         """The training and the test images."""
@@ -97,6 +93,9 @@ class Aptos:
     test_share: float = 0.3
     seed: int = 0
     limit: int | None = None
+
+    def __post_init__(self) -> None:
+        check_options(size=self.size, limit=self.limit, test_share=self.test_share, seed=self.seed)
 
     def load(self, progress: Progress = lambda done: None) -> tuple[Images, Images]:
         """The training and the test images, both from the published training set: the other has no labels."""

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import torch
 
-from counterpoise._check import at_least, inside
+from counterpoise.datasets._listing import check_options
 from counterpoise.datasets._split import stratified
-from counterpoise.interface import Images
+from counterpoise.interface import Images, Progress
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,9 @@ class Digits:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        inside(0, 1, test_share=self.test_share)
-        at_least(0, seed=self.seed)
+        check_options(test_share=self.test_share, seed=self.seed)
 
-    def load(self) -> tuple[Images, Images]:
+    def load(self, progress: Progress = lambda done: None) -> tuple[Images, Images]:
         """The training and the test images, divided by class."""
         from sklearn.datasets import load_digits
 
@@ -35,4 +34,5 @@ class Digits:
         classes = {"digit": tuple(str(digit) for digit in range(10))}
         whole = Images("digits", pixels, {"digit": digits}, classes)
         train, test = stratified(digits, self.test_share, self.seed)
+        progress(1.0)
         return whole.take(train), whole.take(test)

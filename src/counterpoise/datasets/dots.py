@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 
 from counterpoise._check import at_least, in_range
-from counterpoise.interface import Images
+from counterpoise.interface import Images, Progress
 from counterpoise.training import generator
 
 POSITIONS = ("upper left", "upper right", "lower left", "lower right")
@@ -43,9 +43,11 @@ class Dots:
         """
         return (1 + self.visibility) / 2
 
-    def load(self) -> tuple[Images, Images]:
+    def load(self, progress: Progress = lambda done: None) -> tuple[Images, Images]:
         """Independent draws for training and for test."""
-        return self._draw("train", self.train), self._draw("test", self.test)
+        train, test = self._draw("train", self.train), self._draw("test", self.test)
+        progress(1.0)
+        return train, test
 
     def _draw(self, part: str, n: int) -> Images:
         rng = generator(self.seed, "dots", part)

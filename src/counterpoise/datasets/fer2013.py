@@ -11,9 +11,9 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from counterpoise._check import InputError, at_least
+from counterpoise._check import InputError
 from counterpoise.datasets._archive import Source, opened
-from counterpoise.datasets._listing import Listing, read_pictures
+from counterpoise.datasets._listing import Listing, check_options, read_pictures
 from counterpoise.datasets._locate import locate
 from counterpoise.datasets._pictures import is_picture, scaled
 from counterpoise.datasets._split import subset
@@ -38,8 +38,7 @@ class Fer2013:
     limit: int | None = None
 
     def __post_init__(self) -> None:
-        if self.limit is not None:
-            at_least(1, limit=self.limit)
+        check_options(limit=self.limit)
 
     def load(self, progress: Progress = lambda done: None) -> tuple[Images, Images]:
         """The training and the public test images."""

@@ -14,6 +14,7 @@ from torch import Tensor
 from counterpoise._check import InputError, at_least
 from counterpoise.datasets import _fetch
 from counterpoise.datasets._archive import Source, damaged, gunzipped, opened
+from counterpoise.datasets._listing import check_options
 from counterpoise.datasets._locate import cache_folder, locate
 from counterpoise.datasets._pictures import scaled
 from counterpoise.datasets._split import subset
@@ -43,8 +44,7 @@ class Idx:
 
     def __post_init__(self) -> None:
         at_least(2, classes=self.classes)
-        if self.limit is not None:
-            at_least(1, limit=self.limit)
+        check_options(limit=self.limit)
 
     def load(self, progress: Progress = lambda done: None) -> tuple[Images, Images]:
         """The training and the test images."""
@@ -71,8 +71,7 @@ class Mnist:
     fetch: bool = False
 
     def __post_init__(self) -> None:
-        if self.limit is not None:
-            at_least(1, limit=self.limit)
+        check_options(limit=self.limit)
 
     def load(self, progress: Progress = lambda done: None) -> tuple[Images, Images]:
         """The training and the test images."""
@@ -126,12 +125,13 @@ def read_idx(source: Source, name: str, magic: int) -> np.ndarray[tuple[int, ...
     content = gunzipped(where, source.read(name))
     dimensions = magic & 0xFF
     head = 4 * (1 + dimensions)
-    if len(content) < head:
-        raise damaged(where, EOFError("it ends within its header"))
-    found, *shape = struct.unpack(f">{1 + dimensions}I", content[:head])
-    if found != magic:
+    found = int.from_bytes(content[:4], "big")
+    if len(content) >= 4 and found != magic:
         kind = "images" if magic == IMAGES else "labels"
         raise InputError(f"{where}: its magic number is {found}, where idx {kind} have {magic}; give the right file.")
+    if len(content) < head:
+        raise damaged(where, EOFError("it ends within its header"))
+    shape = struct.unpack(f">{dimensions}I", content[4:head])
     claimed = int(np.prod(shape, dtype=object))
     if len(content) - head != claimed:
         raise InputError(

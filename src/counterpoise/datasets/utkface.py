@@ -10,9 +10,9 @@ from typing import ClassVar
 
 import torch
 
-from counterpoise._check import InputError, at_least, inside
+from counterpoise._check import InputError
 from counterpoise.datasets._archive import Source, opened
-from counterpoise.datasets._listing import Listing, read_pictures
+from counterpoise.datasets._listing import Listing, check_options, read_pictures
 from counterpoise.datasets._locate import locate
 from counterpoise.datasets._pictures import is_picture
 from counterpoise.interface import Images, Progress
@@ -39,11 +39,7 @@ class UtkFace:
     limit: int | None = None
 
     def __post_init__(self) -> None:
-        for option in ("size", "limit"):
-            if getattr(self, option) is not None:
-                at_least(1, **{option: getattr(self, option)})
-        inside(0, 1, test_share=self.test_share)
-        at_least(0, seed=self.seed)
+        check_options(size=self.size, limit=self.limit, test_share=self.test_share, seed=self.seed)
 
     def load(self, progress: Progress = lambda done: None) -> tuple[Images, Images]:
         """The training and the test images, with equal shares of every pair of race and gender."""
