@@ -33,7 +33,7 @@ from counterpoise.training import generator
 BASELINE = "plain"
 """The mechanism that every other one is compared with; a study that does not list it gets it."""
 
-_BELOW = ("tradeoff", "report", "reproduce", "cli.py", "testing.py")
+_BELOW = ("tradeoff", "report", "reproduce", "cli.py", "testing")
 """Parts of the source that cannot change a record's numbers."""
 
 

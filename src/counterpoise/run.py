@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from counterpoise._check import one_of
-from counterpoise.executors import Executor, Processes, Report, serial
+from counterpoise.executors import Processes, Report, serial
 from counterpoise.prepare import BASELINE, Job, Prepared, prepare, versions
 from counterpoise.record import Results
 from counterpoise.store import Manifest, Store, digest
@@ -36,6 +36,7 @@ def run(
     work goes on. Scripts guard the call with `if __name__ == "__main__":`, as worker processes import them again.
     """
     one_of(EXECUTORS, executor=executor)
+    pool = Processes(workers) if executor == "processes" else None
     prepared = prepare(study)
     prepared.check_plans()
     store = Store.create(Path(out))
@@ -45,11 +46,11 @@ def run(
         todo = [job for job in prepared.jobs if job not in done]
         started(todo, done)
         waves = [[job for job in todo if (job.mechanism == BASELINE) is first] for first in (True, False)]
-        if executor == "serial":
-            serial([wave for wave in waves if wave], Worker(study, store, prepared), report)
-        elif todo:
-            chosen: Executor = Processes(workers)
-            chosen([wave for wave in waves if wave], Worker(study, store), report)
+        waves = [wave for wave in waves if wave]
+        if pool is None:
+            serial(waves, Worker(study, store, prepared), report)
+        elif waves:
+            pool(waves, Worker(study, store), report)
         return store.results()
 
 
