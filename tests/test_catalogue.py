@@ -12,7 +12,7 @@ import pytest
 from counterpoise import catalogue
 from counterpoise._check import InputError
 from counterpoise.mechanisms.plain import Plain
-from counterpoise.run import run
+from counterpoise.running import run
 from counterpoise.study import read
 from small_study import SMALL
 

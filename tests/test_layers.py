@@ -36,7 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     "work": PREPARED,
     "plan": PREPARED | {"work"},
     "executors": {"_check", "prepare"},
-    "run": PREPARED | {"work", "executors"},
+    "running": PREPARED | {"work", "executors"},
     "tradeoff": BOTTOM,
     "report": BOTTOM | {"tradeoff"},
     "publish": BOTTOM | {"store", "tradeoff", "report", "privacy"},
@@ -94,7 +94,7 @@ def test_imports_only_what_the_table_allows(path: Path) -> None:
     [
         ("explainers", "from counterpoise.mechanisms import Plain", "explainers imports mechanisms"),
         ("tradeoff", "import torch", "tradeoff imports torch"),
-        ("report", "def f():\n    from counterpoise.run import run", "report imports run"),
+        ("report", "def f():\n    from counterpoise.running import run", "report imports running"),
         ("mechanisms", "import counterpoise.measures.leakage", "mechanisms imports measures"),
     ],
 )

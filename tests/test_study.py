@@ -35,8 +35,8 @@ def test_the_file_and_the_object_are_the_same_study(tmp_path: Path) -> None:
     from_file = read(written(tmp_path, GOOD))
     in_python = Study(
         name="s",
-        mechanisms=[Sweep(part="dp-sgd", degrees=Grid.span(0, 2, "0.1"), options={"clip": 0.5})],  # type: ignore[arg-type]
-        parties=[Party("a", ("noise > 1.7",))],  # type: ignore[arg-type]
+        mechanisms=[Sweep("dp-sgd", degrees=Grid.span(0, 2, "0.1"), options={"clip": 0.5})],
+        parties=[Party("a", ("noise > 1.7",))],
     )
     assert from_file.canonical() == in_python.canonical()
 

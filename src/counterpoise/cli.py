@@ -106,7 +106,7 @@ def run(
     from counterpoise._check import at_least
     from counterpoise._progress import Live
     from counterpoise.publish import describe, publish
-    from counterpoise.run import run as execute
+    from counterpoise.running import run as execute
     from counterpoise.store import Store
     from counterpoise.study import read
     from counterpoise.tradeoff import choose as decide

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from counterpoise._check import InputError
 from counterpoise.grid import Grid, text
@@ -50,6 +50,9 @@ class Use(_Frozen):
     part: Any
     options: Mapping[str, Any] = Field(default_factory=dict)
 
+    def __init__(self, part: Any = None, /, **data: Any) -> None:
+        super().__init__(**(data if part is None else {"part": part, **data}))
+
     @model_validator(mode="before")
     @classmethod
     def _short_forms(cls, data: Any) -> Any:
@@ -81,6 +84,9 @@ class Sweep(Use):
 
     degrees: Degrees | None = None
 
+    def __init__(self, part: Any = None, /, **data: Any) -> None:
+        super().__init__(part, **data)
+
     def canonical(self) -> dict[str, Any]:
         """What the digest is made from."""
         grid = None if self.degrees is None else [text(degree) for degree in self.degrees]
@@ -105,13 +111,13 @@ class Study(_Frozen):
     target: str | None = None
     model: Use = Use(part="small-cnn")
     training: Training = Training()
-    mechanisms: tuple[Sweep, ...] = Field(min_length=1)
+    mechanisms: Annotated[Sequence[Sweep], AfterValidator(tuple)] = Field(min_length=1)
     explainer: Sweep = Sweep(part="smoothgrad", degrees=Grid.span(0, 1, "0.1"), options={"samples": 25})
     explained_images: int = Field(default=24, ge=2)
     gallery_images: int = Field(default=6, ge=0)
-    measures: tuple[Use, ...] = ()
-    parties: tuple[Party, ...] = Field(min_length=1)
-    seeds: tuple[int, ...] = Field(default=(0,), min_length=1)
+    measures: Annotated[Sequence[Use], AfterValidator(tuple)] = ()
+    parties: Annotated[Sequence[Party], AfterValidator(tuple)] = Field(min_length=1)
+    seeds: Annotated[Sequence[int], AfterValidator(tuple)] = Field(default=(0,), min_length=1)
     delta: float = Field(default=1e-5, gt=0, lt=1)
 
     @model_validator(mode="after")

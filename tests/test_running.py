@@ -21,7 +21,7 @@ from counterpoise.grid import DegreeKind, Grid
 from counterpoise.interface import Explanation, Outcome, Task, Trained
 from counterpoise.prepare import Job, prepare
 from counterpoise.record import Measurement, Party
-from counterpoise.run import run
+from counterpoise.running import run
 from counterpoise.store import Store
 from counterpoise.study import Study, Sweep, Use, read
 from counterpoise.training import fit_classifier

@@ -61,7 +61,7 @@ def manifest(prepared: Prepared) -> Manifest:
     return Manifest(
         study=study.name,
         digest=digest([study.canonical(), records]),
-        parties=study.parties,
+        parties=tuple(study.parties),
         records=records,
         configuration={**study.canonical(), "target": prepared.target},
         environment={**versions(), "python": platform.python_version(), "machine": platform.machine()},
