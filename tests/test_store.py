@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from counterpoise._check import InputError
+from counterpoise._files import write
 from counterpoise.grid import DegreeKind
 from counterpoise.record import Explained, Guarantee, Measurement, Party, Record, Release
-from counterpoise.store import Manifest, Store, digest, write
+from counterpoise.store import Manifest, Store, digest
 
 RECORD = Record(
     digest="d" * 32,

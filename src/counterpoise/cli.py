@@ -68,7 +68,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="overwrite a file that is there")] = False,
 ) -> None:
     """Write a commented study that runs as it is."""
-    from counterpoise.store import write
+    from counterpoise._files import write
 
     if path.exists() and not force:
         raise InputError(f"{path}: is there already; name another file, or add --force to overwrite it.")

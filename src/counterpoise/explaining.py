@@ -14,10 +14,11 @@ from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
 from counterpoise._check import InputError
+from counterpoise._files import write
 from counterpoise.grid import text
 from counterpoise.interface import Explainer, Explanation, Mechanism, Trained
 from counterpoise.prepare import Job, Prepared, prepare
-from counterpoise.store import Store, write
+from counterpoise.store import Store
 from counterpoise.study import parse_study
 from counterpoise.tradeoff import Standing, choose
 from counterpoise.training import apply, generator

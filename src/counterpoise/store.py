@@ -12,7 +12,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from counterpoise._check import InputError
+from counterpoise._files import write
 from counterpoise.record import Party, Record, Results
 
 _RECORD = TypeAdapter(Record)
@@ -34,20 +34,6 @@ def digest(parts: object) -> str:
     """A name for what a result is made from: 32 hexadecimal digits of the SHA-256 of its canonical JSON."""
     canonical = json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()[:32]
-
-
-def write(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole or not at all, also after a crash."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)

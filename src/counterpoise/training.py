@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from counterpoise._check import InputError
+from counterpoise._files import replacing
 from counterpoise.interface import Progress, Recipe
 
 State = Mapping[str, nn.Module | torch.optim.Optimizer | torch.Generator]
@@ -134,10 +134,8 @@ def save(state: State, step: int, path: Path) -> None:
                 tensors[f"{name}/{key}"] = value.detach().clone().contiguous()
             else:
                 scalars[f"{name}/{key}"] = value
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part_file = path.with_name(f"{path.name}.{os.getpid()}.part")
-    save_file(tensors, part_file, metadata={"step": str(step), "scalars": json.dumps(scalars)})
-    os.replace(part_file, path)
+    with replacing(path) as part_file:
+        save_file(tensors, part_file, metadata={"step": str(step), "scalars": json.dumps(scalars)})
 
 
 def restore(state: State, path: Path) -> int:

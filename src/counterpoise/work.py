@@ -18,6 +18,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from counterpoise._check import InputError
+from counterpoise._files import write
 from counterpoise.grid import text
 from counterpoise.interface import (
     Explainer,
@@ -32,7 +33,7 @@ from counterpoise.interface import (
 )
 from counterpoise.prepare import BASELINE, Job, Prepared, prepare, versions
 from counterpoise.record import Explained, Measurement, Record
-from counterpoise.store import Store, write
+from counterpoise.store import Store
 from counterpoise.study import Study
 from counterpoise.training import apply, generator
 

@@ -1,0 +1,28 @@
+"""Files that are there whole or not at all. Standard library only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A neighbour to write to; it takes the file's place when the block has ended well, and is gone otherwise."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield part
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file so that it is there whole or not at all, also after a crash."""
+    with replacing(path) as part:
+        part.write_bytes(content)
