@@ -60,5 +60,5 @@ def test_the_readme_names_every_command_and_page() -> None:
 
 def test_every_make_target_the_readme_names_exists() -> None:
     makefile = (ROOT / "Makefile").read_text()
-    for target in re.findall(r"make (\w+)", (ROOT / "README.md").read_text()):
+    for target in re.findall(r"(?:^|`)make (\w+)", (ROOT / "README.md").read_text(), re.MULTILINE):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
