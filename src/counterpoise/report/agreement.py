@@ -58,7 +58,10 @@ def interval(first: Values, second: Values) -> tuple[float, float]:
     drawn = (rng.choice(rows, len(rows)) for _ in range(RESAMPLES))
     found = np.array([rank_correlation(a[rows_], b[rows_]) for rows_ in drawn])
     known = found[~np.isnan(found)]
-    return (math.nan, math.nan) if known.size == 0 else tuple(float(q) for q in np.quantile(known, (0.025, 0.975)))
+    if known.size == 0:
+        return math.nan, math.nan
+    low, high = np.quantile(known, (0.025, 0.975))
+    return float(low), float(high)
 
 
 def _correlation(first: Values, second: Values) -> str:
@@ -68,7 +71,8 @@ def _correlation(first: Values, second: Values) -> str:
     low, high = interval(first, second)
     words = "order the settings much alike" if rho > 0.8 else "agree in part" if rho > 0.4 else "hardly agree"
     words = "order the settings in opposite ways" if rho < -0.4 else words
-    return f"the two modes {words} (rank correlation {say(rho, 2)}, 95 % interval {say(low, 2)} to {say(high, 2)} over trainings)."
+    spread = f"95 % interval {say(low, 2)} to {say(high, 2)} over trainings"
+    return f"the two modes {words} (rank correlation {say(rho, 2)}, {spread})."
 
 
 def _winners(name: str, paper: Decision, measured: Decision) -> str:

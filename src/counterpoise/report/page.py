@@ -68,6 +68,7 @@ def page(evidence: Evidence, decided: Mapping[str, Any], stills: Mapping[str, by
     )
     environment.filters.update(say=_said, setting=setting, value_of=value_of)
     decision = evidence.decision
+    first = _first_mechanism(decision)
     best = decision.best.winner if decision.best is not None else None
     data = {**embedded(evidence), "winner": best and {"mechanism": best.mechanism, "degree": str(best.degree)}}
     return environment.get_template("page.html").render(
@@ -85,16 +86,24 @@ def page(evidence: Evidence, decided: Mapping[str, Any], stills: Mapping[str, by
         answers=_answers(evidence),
         policies=list(POLICIES),
         modes=evidence.modes,
-        shown=shown(evidence.galleries),
+        shown=sorted(shown(evidence.galleries), key=lambda gallery: gallery.mechanism != first),
         refusals=[record for record in evidence.results if record.refusal],
         stills={key: data_uri(content) for key, content in (stills or {}).items()},
         quantity=quantity,
-        first_mechanism=best.mechanism if best else next(iter([*choices(decision), *decision.panels])),
+        first_mechanism=first,
         csp=_policy(),
         style=Markup(_asset("page.css")),
         scripts=[Markup(script) for script in _scripts()],
         data=_json(data),
     )
+
+
+def _first_mechanism(decision: Decision) -> str:
+    """The mechanism the page opens with: the winner's, else one that is feasible and has degrees to move along."""
+    if decision.best is not None:
+        return decision.best.winner.mechanism
+    names = [*choices(decision), *decision.panels]
+    return max(names, key=lambda name: (name in choices(decision), decision.panels[name].table.sizes["privacy"]))
 
 
 def _said(value: float | str | None) -> str:

@@ -55,11 +55,17 @@ def map_strip(maps: Sequence[NDArray[np.floating]]) -> bytes:
     """Maps [h, w] side by side, each stretched over its own range, in viridis."""
     parts: list[Bytes] = []
     for values in maps:
-        finite = np.nan_to_num(np.asarray(values, dtype=np.float64), posinf=0.0, neginf=0.0)
-        span = float(np.ptp(finite))
-        scaled = (finite - finite.min()) / span if span else np.zeros_like(finite)
         # The last colour is the gap between two maps, so maps use 255 of them.
-        parts += [(scaled * 254).round().astype(np.uint8), np.full((values.shape[0], 1), 255, dtype=np.uint8)]
+        parts += [stretched(values, 254), np.full((values.shape[0], 1), 255, dtype=np.uint8)]
     palette = viridis()
     palette[255] = 255
     return png(np.concatenate(parts[:-1], axis=1), palette)
+
+
+def stretched(values: NDArray[np.floating], top: int) -> Bytes:
+    """A map as whole numbers from 0 to `top` over its own range; a constant map is 0, and so is what is not finite."""
+    finite = np.where(np.isfinite(values), values, 0.0).astype(np.float64)
+    span = float(np.ptp(finite))
+    scaled = (finite - finite.min()) / span if span else np.zeros_like(finite)
+    whole: Bytes = (scaled * top).round().astype(np.uint8)
+    return whole

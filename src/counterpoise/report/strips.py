@@ -27,6 +27,7 @@ class Shown:
     """The galleries of one mechanism and party. `maps[i]` are the rows of image i."""
 
     key: str
+    mechanism: str
     title: str
     tile: int
     labels: tuple[str, ...]
@@ -48,7 +49,7 @@ def _shown(key: str, group: list[Gallery]) -> Shown:
     group = sorted(group, key=lambda gallery: gallery.degree)
     first = group[0]
     count = min(IMAGES, *(len(gallery.images) for gallery in group))
-    labels = first.labels[:count] or tuple(f"image {i + 1}" for i in range(count))
+    labels = tuple(f"image {i + 1}" + (f" ({first.labels[i]})" if first.labels else "") for i in range(count))
     original = Row(
         "original", data_uri(image_strip(list(first.originals[:count]))), f"Original images: {', '.join(labels)}"
     )
@@ -67,9 +68,10 @@ def _shown(key: str, group: list[Gallery]) -> Shown:
     )
     return Shown(
         key=key,
+        mechanism=first.mechanism,
         title=f"{first.mechanism}, {first.party}",
-        tile=max(28, min(64, 2 * first.images.shape[1])),
-        labels=tuple(labels),
+        tile=max(48, min(72, 2 * first.images.shape[1])),
+        labels=labels,
         levels=tuple(text(level) for level in first.levels),
         released=(original, *released),
         maps=maps,

@@ -1,4 +1,4 @@
-"""The report's sentences: what was decided, how firmly, and who gives up what. Plain words, every number with its sense."""
+"""The report's sentences: what was decided, how firmly, and who gives up what."""
 
 from __future__ import annotations
 
@@ -122,7 +122,8 @@ def firmness(choice: Choice) -> str:
     tied = "Another setting ties with it" if choice.flip_margin <= 1e-12 else f"It leads by {margin}"
     start = f"{tied}: next is {setting(second)} (the flip margin, {margin}, is what a score would have to move)."
     if choice.contested:
-        return f"{start} Contested: the interval of another setting reaches this one's, so more images or seeds may decide otherwise."
+        reach = "the interval of another setting reaches this one's, so more images or seeds may decide otherwise"
+        return f"{start} Contested: {reach}."
     return f"{start} Uncontested: no other setting's interval reaches this one's."
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from counterpoise.record import Results
 from counterpoise.report.decision import Json, as_json
+from counterpoise.report.documents import documents
 from counterpoise.report.evidence import Evidence, gather
+from counterpoise.report.figures import draw, slug
 from counterpoise.report.gallery import Gallery
 from counterpoise.report.page import page
 from counterpoise.report.tables import matrix_csv, paper_csv
@@ -32,13 +34,22 @@ def write(
 
 def render(evidence: Evidence) -> dict[str, bytes]:
     """Every file of the report by its name."""
-    decided = as_json(evidence)
+    decided, drawn = as_json(evidence), draw(evidence)
     return {
-        "report.html": page(evidence, decided).encode(),
+        "report.html": page(evidence, decided, _stills(evidence, drawn)).encode(),
         "decision.json": _json(decided).encode(),
         "matrix.csv": matrix_csv(decided),
         "matrix-paper.csv": paper_csv(evidence),
+        **{name: text.encode() for name, text in documents(evidence, decided).items()},
+        **{f"figures/{name}": content for name, content in drawn.items()},
     }
+
+
+def _stills(evidence: Evidence, drawn: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The surfaces that the page shows where the browser cannot draw them, by 'mechanism|mode'."""
+    wanted = [(name, mode) for name in evidence.decision.panels for mode in evidence.modes]
+    named = {f"{name}|{mode}": f"surface-{slug(name)}-{mode}.png" for name, mode in wanted}
+    return {key: drawn[file] for key, file in named.items() if file in drawn}
 
 
 def _json(decided: Json) -> str:

@@ -23,18 +23,22 @@ const Charts = (() => {
     return { value: get("value"), low: get("low"), high: get("high") };
   }
 
+  // Degrees where something was measured: a refused one has nothing to show.
+  const known = (mechanism) => mechanism.degrees.filter((_, i) =>
+    Object.values(mechanism.scores).some(({ value }) => value.some((score, k) => score !== null && Math.floor(k / mechanism.levels.length) % mechanism.degrees.length === i)));
   const allCells = (mechanism) => mechanism.degrees.flatMap((_, i) => mechanism.levels.map((_, j) => i * mechanism.levels.length + j));
   const firstCells = (mechanism) => mechanism.degrees.map((_, i) => i * mechanism.levels.length);
   const rowCells = (mechanism, i) => mechanism.levels.map((_, j) => i * mechanism.levels.length + j);
 
   // --- drawing -----------------------------------------------------------------------------------------------------
-  function layout(extra, narrow) {
+  function layout(extra, keyed) {
+    // Where names do not fit beside the lines they stand below, one a row.
     const axis = { gridcolor: css("rule"), zerolinecolor: css("rule"), linecolor: css("soft"), tickcolor: css("rule"), automargin: true, fixedrange: true };
     return {
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hovermode: "x unified", dragmode: false,
       font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: css("soft") },
-      margin: { l: 48, r: narrow ? 12 : 150, t: 12, b: narrow ? 90 : 48 }, showlegend: narrow,
-      legend: { orientation: "h", y: -0.28, x: 0, font: { size: 11 } },
+      height: 300 + 19 * keyed, margin: { l: 48, r: 12, t: 12, b: 52 + 19 * keyed }, showlegend: keyed > 0,
+      legend: { y: -0.24, yanchor: "top", x: 0, font: { size: 12 }, traceorder: "normal" },
       hoverlabel: { bgcolor: css("panel"), bordercolor: css("rule"), font: { color: css("ink"), size: 12 } },
       ...extra, xaxis: { ...axis, showgrid: false, ...extra.xaxis }, yaxis: { ...axis, ...extra.yaxis },
     };
@@ -52,12 +56,15 @@ const Charts = (() => {
       const interval = x.map((_, i) => (line.low && line.high[i] > line.low[i] ? ` (${Heat.say(line.low[i])} to ${Heat.say(line.high[i])})` : ""));
       const mode = line.text ? "lines+markers+text" : x.length > 40 ? "lines" : "lines+markers";
       return [...made, {
-        x, y: gaps(line.y), name, mode, line: { color: colour, width: 2, dash }, marker: { color: colour, size: 5 }, text: line.text, textposition: "top center",
+        x, y: gaps(line.y), name, mode, line: { color: colour, width: 2, dash }, marker: { color: colour, size: 5 }, text: line.text, textposition: "top right",
         textfont: { size: 11, color: css("soft") }, customdata: interval, hovertemplate: `%{y:.3~g}%{customdata}<extra>${escape(name)}</extra>`, cliponaxis: false,
       }];
     });
-    const annotations = [...(narrow ? [] : ends(lines, box)), ...(extra.annotations || [])];
-    return Plotly.react(box, traces, layout({ ...extra, annotations }, narrow), { displayModeBar: false, responsive: true });
+    const named = lines.length > 1 && !narrow, made = layout(extra, narrow && lines.length > 1 && !extra.key ? lines.length : 0), x = lines[0].x, pad = (x.at(-1) - x[0]) * 0.03 || 1;
+    made.annotations = [...(named ? ends(lines, box) : []), ...(extra.annotations || [])];
+    made.xaxis.range = made.xaxis.range || [x[0] - pad, x.at(-1) + pad];
+    if (named) made.margin.r = 30 + 6.4 * Math.max(...lines.map((line) => line.name.length));
+    return Plotly.react(box, traces, made, { displayModeBar: false, responsive: true });
   }
 
   // Plotly reads a little HTML in names: what a study calls its parties must stay words.
@@ -73,7 +80,7 @@ const Charts = (() => {
     }).filter((end) => end.last >= 0).sort((a, b) => a.y - b.y);
     placed.forEach((end, i) => (end.at = i ? Math.max(end.y, placed[i - 1].at + gap) : end.y));
     return placed.map(({ line, last, at }) => ({
-      x: line.x[last], y: at, text: escape(line.name), showarrow: false, xanchor: "left", xshift: 8, font: { color: line.colour, size: 12 },
+      x: line.x[last], y: at, xref: "x", yref: "y", text: escape(line.name), showarrow: false, xanchor: "left", xshift: 8, font: { color: line.colour, size: 12 },
     }));
   }
 
@@ -105,7 +112,20 @@ const Charts = (() => {
 
   function slice(data, mechanism, mode, party, degree, id) {
     const cells = rowCells(mechanism, mechanism.degrees.indexOf(degree));
-    plot(id, parts(data, mechanism, mode, party, cells, mechanism.levels.map(Number)), { xaxis: { title: { text: "explainability" } } });
+    const lines = parts(data, mechanism, mode, party, cells, mechanism.levels.map(Number));
+    plot(id, lines, { key: true, xaxis: { title: { text: "explainability" } } });
+    return lines;
+  }
+
+  // One key for several small charts.
+  function key(id, lines) {
+    const strokes = { dash: "dashed", dot: "dotted", dashdot: "dashed", solid: "solid" };
+    document.getElementById(id).replaceChildren(...lines.map((line) => {
+      const entry = document.createElement("span"), mark = document.createElement("i");
+      mark.style.borderTop = `2px ${strokes[line.dash]} ${line.colour}`;
+      entry.append(mark, line.name);
+      return entry;
+    }));
   }
 
   function epsilon(data, mechanism, party, id) {
@@ -116,10 +136,8 @@ const Charts = (() => {
     const annotations = x.filter((_, i) => y[i] === Infinity).map((at) => ({ x: at, y: top + room, text: "∞", showarrow: false, font: { size: 18, color: c.privacy } }));
     plot(id, [{ name: "epsilon", colour: c.privacy, x, y: y.map((e) => (e > 0 ? e : NaN)) }], {
       annotations, xaxis: { title: { text: `${mechanism.degree}; ∞: nothing is proved` } },
-      yaxis: { type: "log", title: { text: "epsilon (log), lower is better" }, range: [bottom - 0.2, top + 1.6 * room], dtick: 1 }, margin: { l: 60, r: 20, t: 12, b: 48 },
+      yaxis: { type: "log", title: { text: "epsilon (log), lower is better" }, range: [bottom - 0.2, top + 1.6 * room], dtick: 1 },
     });
-    const box = document.getElementById(id);
-    Plotly.relayout(box, { annotations, showlegend: false });
   }
 
   function accuracy(data, mechanism, party, id) {
@@ -166,5 +184,5 @@ const Charts = (() => {
     }, { displayModeBar: false, responsive: true });
   }
 
-  return { find, fourLines, slice, epsilon, accuracy, compare, surface };
+  return { find, known, fourLines, slice, key, epsilon, accuracy, compare, surface };
 })();

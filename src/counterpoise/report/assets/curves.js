@@ -7,7 +7,7 @@ const Curves = (() => {
   function degreesInto(select, mechanism, chosen) {
     if (select.dataset.of === mechanism.name) return;
     select.dataset.of = mechanism.name;
-    select.replaceChildren(...mechanism.degrees.map((degree) => new Option(`${mechanism.degree} ${degree}`, degree, false, degree === chosen)));
+    select.replaceChildren(...Charts.known(mechanism).map((degree) => new Option(`${mechanism.degree} ${degree}`, degree, false, degree === chosen)));
   }
 
   // Low, middle and high: the source's slices are at noise 0.1, 1.0 and 2.0.
@@ -20,15 +20,16 @@ const Curves = (() => {
     const winner = data.winner, show = () => {
       const mechanism = Charts.find(data, $("curve-mechanism").value), mode = $("curve-mode").value, party = Number($("curve-party").value);
       Charts.fourLines(data, mechanism, mode, party, "four-lines");
-      three(mechanism.degrees).forEach((degree, i) => {
+      const known = Charts.known(mechanism);
+      three(known).forEach((degree, i) => {
         degreesInto($(`slice-degree-${i}`), mechanism, degree);
-        $(`slice-box-${i}`).hidden = i >= mechanism.degrees.length;
-        if (i < mechanism.degrees.length) Charts.slice(data, mechanism, mode, party, $(`slice-degree-${i}`).value, `slice-${i}`);
+        $(`slice-box-${i}`).hidden = i >= known.length;
+        if (i < known.length) Charts.key("slice-key", Charts.slice(data, mechanism, mode, party, $(`slice-degree-${i}`).value, `slice-${i}`));
       });
       Charts.surface(data, mechanism, mode, party, "surface");
       document.querySelectorAll("[data-still]").forEach((image) => (image.hidden = image.dataset.still !== `${mechanism.name}|${mode}`));
 
-      const several = mechanism.degrees.length > 1, proved = mechanism.quantities.epsilon.value.some((e) => typeof e === "number" && e > 0);
+      const several = known.length > 1, proved = mechanism.quantities.epsilon.value.some((e) => typeof e === "number" && e > 0);
       const box = (id, wanted, draw) => {
         $(`${id}-box`).hidden = !wanted;
         if (wanted) draw();
@@ -41,7 +42,7 @@ const Curves = (() => {
         [["task_loss", "loss"], ["pooled_emd", "soft", "dash"], ["emd_per_image", "other", "dot"]], "losses", "loss, lower is better"));
       $("flat-note").hidden = several;
 
-      degreesInto($("map-degree"), mechanism, winner && winner.mechanism === mechanism.name ? winner.degree : mechanism.degrees.at(-1));
+      degreesInto($("map-degree"), mechanism, winner && winner.mechanism === mechanism.name ? winner.degree : known.at(-1));
       const degree = $("map-degree").value;
       box("faithful", has(mechanism, "deletion") || has(mechanism, "insertion"), () => Charts.compare(data, mechanism, party,
         [["insertion", "explanation"], ["random_insertion", "explanation", "dot"], ["deletion", "privacy"], ["random_deletion", "privacy", "dot"]], "faithful", "probability", degree));

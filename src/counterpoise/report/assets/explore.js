@@ -83,7 +83,7 @@ const Explore = (() => {
         ? `Flip margin ${Heat.say(outcome.flipMargin)}: next is ${standingName(outcome.runnersUp[0])}. ${outcome.contested ? "Contested: the intervals overlap." : "Uncontested: no other interval reaches it."}`
         : "No other setting is feasible."));
       for (const view of outcome.parties)
-        lines.push(paragraph(view.allows ? `${view.party} gives up ${Heat.say(Math.max(0, view.regret), 2)} of its best, ${Heat.say(view.best)}.` : `${view.party} forbids this setting: ${view.forbids.join("; ") || "not measured there"}.`, "small soft"));
+        lines.push(paragraph(view.allows ? (view.regret > 1e-12 ? `${view.party} gives up ${Heat.say(view.regret, 2)} of its best, ${Heat.say(view.best)}.` : `${view.party} gives up nothing.`) : `${view.party} forbids this setting: ${view.forbids.join("; ") || "not measured there"}.`, "small soft"));
     } else {
       lines.push(paragraph(`No setting of ${name} is allowed by enough parties.`, "answer"));
       const binding = Engine.binding(data, question, name);
@@ -126,6 +126,7 @@ const Explore = (() => {
     });
     const merged = document.createElement("figure"), feasible = answer.outcomes[name] ? answer.outcomes[name].feasible : 0;
     together(merged, panel, best, "Together", `${question.policy}, ${feasible} feasible`, scale);
+    box.style.setProperty("--map", mechanism.degrees.length > 13 ? "22rem" : "15.6rem");
     box.replaceChildren(merged, ...figures);
     $("scale-low").textContent = Heat.say(scale[0]);
     $("scale-high").textContent = Heat.say(scale[1]);

@@ -5,6 +5,7 @@ const Heat = (() => {
   const VIRIDIS = ["#440154", "#482878", "#3e4a89", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6dcd59", "#b4de2c", "#fde725"];
   const SVG = "http://www.w3.org/2000/svg";
   const SIZE = 20, LEFT = 44, BOTTOM = 36, TOP = 6, RIGHT = 8;
+  const wide = (I) => Math.max(SIZE, Math.min(2 * SIZE, (12 * SIZE) / I));
 
   function colour(share) {
     const x = Math.min(1, Math.max(0, share)) * (VIRIDIS.length - 1), i = Math.min(VIRIDIS.length - 2, Math.floor(x));
@@ -40,7 +41,7 @@ const Heat = (() => {
   function draw(figure, options) {
     const { mechanism, values, state, best } = options, [low, high] = options.range;
     const I = mechanism.degrees.length, J = mechanism.levels.length;
-    const width = LEFT + Math.max(I, 6) * SIZE + RIGHT, height = TOP + J * SIZE + BOTTOM;
+    const column = wide(I), width = Math.max(LEFT + I * column + RIGHT, LEFT + 6 * SIZE), height = TOP + J * SIZE + BOTTOM;
     figure.replaceChildren();
     const caption = document.createElement("figcaption");
     caption.textContent = options.title;
@@ -53,8 +54,8 @@ const Heat = (() => {
     const label = () => `${options.title}. ${counted.value} cells with a score, ${counted.forbidden} forbidden, ${counted.missing} not measured. ` +
       (best >= 0 ? `Optimum: ${options.words(best)}. ` : "") + "Arrow keys read single cells.";
     const svg = node("svg", { class: "heat", viewBox: `0 0 ${width} ${height}`, role: "img", tabindex: "0" });
-    svg.style.maxWidth = `${Math.min(640, width * 1.6)}px`;
-    const place = (k) => ({ x: LEFT + Math.floor(k / J) * SIZE, y: TOP + (J - 1 - (k % J)) * SIZE, width: SIZE - 1, height: SIZE - 1 });
+    svg.style.maxWidth = `${Math.min(640, width * 1.35)}px`;
+    const place = (k) => ({ x: LEFT + Math.floor(k / J) * column, y: TOP + (J - 1 - (k % J)) * SIZE, width: column - 1, height: SIZE - 1 });
     for (let k = 0; k < I * J; k++) {
       const kind = state(k);
       counted[kind]++;
@@ -74,9 +75,9 @@ const Heat = (() => {
 
   function axes(svg, mechanism, height) {
     const { degrees, levels } = mechanism, I = degrees.length, J = levels.length;
-    const every = thin(I, Math.max(4, I * SIZE / 30)), up = thin(J, 6);
+    const every = thin(I, Math.max(4, (I * wide(I)) / 30)), up = thin(J, 6);
     degrees.forEach((degree, i) => {
-      if (i % every === 0 || I <= 6) node("text", { x: LEFT + i * SIZE + SIZE / 2, y: height - BOTTOM + 14, "text-anchor": "middle" }, svg).textContent = degree;
+      if (i % every === 0 || I <= 6) node("text", { x: LEFT + (i + 0.5) * wide(I), y: height - BOTTOM + 14, "text-anchor": "middle" }, svg).textContent = degree;
     });
     levels.forEach((level, j) => {
       if (j % up === 0) node("text", { x: LEFT - 6, y: TOP + (J - 1 - j) * SIZE + SIZE / 2 + 3, "text-anchor": "end" }, svg).textContent = level;
