@@ -38,6 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     "plan": PREPARED | {"work"},
     "executors": {"_check", "prepare"},
     "running": PREPARED | {"work", "executors"},
+    "proving": PREPARED | {"privacy"},
     "tradeoff": BOTTOM,
     "report": BOTTOM | {"tradeoff"},
     "publish": BOTTOM | {"store", "tradeoff", "report", "privacy"},

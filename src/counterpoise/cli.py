@@ -100,12 +100,18 @@ def run(
     seeds: Annotated[int | None, typer.Option(help="repeat with seeds 0 … N-1 instead of the study's")] = None,
     policy: Policy = "unanimous",
     mode: Mode = "measured",
+    prove: Annotated[
+        bool,
+        typer.Option("--prove", help="train only until the paper mode's optimum is proved, and write a certificate"),
+    ] = False,
 ) -> None:
     """Train and measure what is missing, decide, and write the report."""
     from counterpoise import _show
     from counterpoise._check import at_least
     from counterpoise._progress import Live
+    from counterpoise.proving import Search
     from counterpoise.publish import describe, publish
+    from counterpoise.running import everything
     from counterpoise.running import run as execute
     from counterpoise.store import Store
     from counterpoise.study import read
@@ -118,18 +124,29 @@ def run(
     if seeds is not None:
         at_least(1, seeds=seeds)
         whole = whole.model_copy(update={"seeds": tuple(range(seeds))})
+    search = Search(policy) if prove else None
     live = Live(Console())
     try:
         with live:
-            results = execute(whole, out, executor=executor, workers=workers, report=live.report, started=live.started)
+            results = execute(
+                whole,
+                out,
+                executor=executor,
+                workers=workers,
+                order=search or everything,
+                report=live.report,
+                started=live.started,
+            )
     except KeyboardInterrupt:
         print(
             f"Stopped. {live.finished} of {live.total} trainings are kept; the same command goes on.", file=sys.stderr
         )
         raise typer.Exit(STOPPED) from None
     print(f"{out}: {describe(results)}.")
-    decision = decide(results, policy=policy, mode=mode)
     console = Console()
+    for words in search.sentences if search else ():
+        _show.say(console, words)
+    decision = decide(results, policy=policy, mode="paper" if prove else mode)
     _show.say(console, decision.sentence(), "bold")
     _show.files(console, publish(Store.open(out), results, decision))
 

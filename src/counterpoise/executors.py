@@ -11,7 +11,7 @@ import multiprocessing.connection
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
@@ -25,12 +25,9 @@ Execute = Callable[[Job, Callable[[float], None]], None]
 Report = Callable[[Job, float], None]
 """(job, share done): called in the process that started the run."""
 
-Executor = Callable[[Sequence[Sequence[Job]], Execute, Report], None]
-"""Runs waves of jobs: all of one wave are finished before the next one starts."""
 
-
-def serial(waves: Sequence[Sequence[Job]], execute: Execute, report: Report) -> None:
-    """One after the other, in this process."""
+def serial(waves: Iterable[Sequence[Job]], execute: Execute, report: Report) -> None:
+    """One after the other, in this process. All of one wave are finished before the next one is asked for."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -50,12 +47,11 @@ class Processes:
             at_least(1, workers=workers)
         self.workers = workers or len(os.sched_getaffinity(0))
 
-    def __call__(self, waves: Sequence[Sequence[Job]], execute: Execute, report: Report) -> None:
-        """Run the waves."""
+    def __call__(self, waves: Iterable[Sequence[Job]], execute: Execute, report: Report) -> None:
+        """Run the waves: all of one are finished before the next one is asked for."""
         context = multiprocessing.get_context("spawn")
         messages: multiprocessing.SimpleQueue[tuple[Job, float]] = context.SimpleQueue()
-        workers = max(1, min(self.workers, max((len(wave) for wave in waves), default=1)))
-        pool = ProcessPoolExecutor(workers, context, initializer=_start, initargs=(messages, execute))
+        pool = ProcessPoolExecutor(self.workers, context, initializer=_start, initargs=(messages, execute))
         try:
             for wave in waves:
                 running = {pool.submit(_work, job): job for job in wave}

@@ -7,7 +7,7 @@ equal those of an uninterrupted one byte for byte.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from counterpoise._check import one_of
@@ -20,6 +20,15 @@ from counterpoise.work import Worker
 
 EXECUTORS = ("processes", "serial")
 
+Order = Callable[[Prepared, Store], Iterable[Sequence[Job]]]
+"""Waves of trainings, asked for one after the other: the next wave may depend on what the last one brought."""
+
+
+def everything(prepared: Prepared, store: Store) -> Iterable[Sequence[Job]]:
+    """The full grid: baselines first, then all the rest."""
+    yield [job for job in prepared.jobs if job.mechanism == BASELINE]
+    yield [job for job in prepared.jobs if job.mechanism != BASELINE]
+
 
 def run(
     study: Study,
@@ -27,6 +36,7 @@ def run(
     *,
     executor: str = "processes",
     workers: int | None = None,
+    order: Order = everything,
     report: Report = lambda job, done: None,
     started: Callable[[Sequence[Job], Sequence[Job]], None] = lambda todo, done: None,
 ) -> Results:
@@ -42,15 +52,16 @@ def run(
     store = Store.create(Path(out))
     with store.locked():
         store.save_manifest(manifest(prepared))
-        done = [job for job in prepared.jobs if store.load(job.digest) is not None]
-        todo = [job for job in prepared.jobs if job not in done]
-        started(todo, done)
-        waves = [[job for job in todo if (job.mechanism == BASELINE) is first] for first in (True, False)]
-        waves = [wave for wave in waves if wave]
+        done = {job.digest for job in prepared.jobs if store.load(job.digest) is not None}
+        started(
+            [job for job in prepared.jobs if job.digest not in done],
+            [job for job in prepared.jobs if job.digest in done],
+        )
+        missing = ([job for job in wave if job.digest not in done] for wave in order(prepared, store))
         if pool is None:
-            serial(waves, Worker(study, store, prepared), report)
-        elif waves:
-            pool(waves, Worker(study, store), report)
+            serial(missing, Worker(study, store, prepared), report)
+        else:
+            pool(missing, Worker(study, store), report)
         return store.results()
 
 
