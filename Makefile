@@ -22,8 +22,8 @@ test: $(READY)
 	$(BIN)/python -m pytest -q -n 2 --durations=10
 
 check: $(READY)
-	$(BIN)/ruff format --check src tests benchmarks examples
-	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
