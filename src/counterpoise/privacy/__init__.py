@@ -4,18 +4,20 @@ Nothing private happens outside a `Plan`: it alone hands out the sampler, the no
 """
 
 from counterpoise.privacy.accounting import account, compose, spend
-from counterpoise.privacy.clipping import ClippedGradient, Flat, clipped_gradient
+from counterpoise.privacy.clipping import Automatic, ClippedGradient, Flat, PerLayer, clipped_gradient
 from counterpoise.privacy.fitting import fit
 from counterpoise.privacy.noise import Gaussian, Laplace
 from counterpoise.privacy.plan import Plan
 from counterpoise.privacy.sampling import FullBatch, Poisson, Shuffled
 
 __all__ = [
+    "Automatic",
     "ClippedGradient",
     "Flat",
     "FullBatch",
     "Gaussian",
     "Laplace",
+    "PerLayer",
     "Plan",
     "Poisson",
     "Shuffled",

@@ -6,6 +6,7 @@ signal; the norms follow layer by layer from the cheaper form, and one weighted 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -103,13 +104,15 @@ def clipped_gradient(
     `loss(outputs, targets)` gives one value an example. Microbatches bound the memory and change nothing else.
     """
     rule = Flat(clip, norm) if isinstance(clip, int | float) else clip
-    total = {name: torch.zeros_like(p) for name, p in model.named_parameters() if p.requires_grad}
+    total: dict[str, Tensor] = {}
     norms = []
     size = microbatch or max(1, len(images))
-    for some, theirs in zip(images.split(size), targets.split(size), strict=True):
-        if len(some):
-            norms.append(_add_clipped(total, model, some, theirs, rule, loss))
-    return ClippedGradient(total, torch.cat(norms) if norms else torch.zeros(0))
+    for start in range(0, len(images), size):
+        part = slice(start, start + size)
+        norms.append(_add_clipped(total, model, images[part], targets[part], rule, loss))
+    every = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    gradients = {name: total[name] if name in total else torch.zeros_like(p) for name, p in every.items()}
+    return ClippedGradient(gradients, torch.cat(norms) if norms else torch.zeros(0))
 
 
 def _add_clipped(
@@ -122,14 +125,15 @@ def _add_clipped(
         shares.update(_by_transform(model, images, targets, loss, recording.missed))
     with torch.no_grad():
         layers = list(dict.fromkeys(_layer(name) for name in shares))
-        powers = images.new_zeros(len(layers), len(images))
+        powers = next(model.parameters()).new_zeros(len(layers), len(images))
         for name, share in shares.items():
             powers[layers.index(_layer(name))] += share.powers(clip.norm)
         root = torch.sqrt if clip.norm == 2 else torch.abs
         norms = root(powers.sum(0))
         weights = clip.weights(root(powers)) if clip.by_layer else clip.weights(norms).expand(len(layers), -1)
         for name in list(shares):
-            total[name] += shares.pop(name).total(weights[layers.index(_layer(name))])
+            part = shares.pop(name).total(weights[layers.index(_layer(name))])
+            total[name] = total[name].add_(part) if name in total else part
     return norms
 
 
@@ -159,7 +163,9 @@ def _by_transform(
 
     gradient: Callable[..., dict[str, Tensor]] = grad(example_loss)
     try:
-        each = vmap(gradient, in_dims=(None, 0, 0), randomness="different")(free, images, targets)
+        with warnings.catch_warnings():  # that it is slow is why layers have rules
+            warnings.filterwarnings("ignore", "There is a performance drop", UserWarning)
+            each = vmap(gradient, in_dims=(None, 0, 0), randomness="different")(free, images, targets)
     except RuntimeError:  # a layer that has no batching rule, or control flow that depends on the data
         rows = [gradient(free, image, target) for image, target in zip(images, targets, strict=True)]
         each = {name: torch.stack([row[name] for row in rows]) for name in free}

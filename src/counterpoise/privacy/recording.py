@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,18 +19,19 @@ from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from counterpoise._check import InputError
-from counterpoise.privacy.layers import Norm, PerExample, replay, rule
+from counterpoise.privacy.layers import Norm, PerExample, rule_for
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Call:
-    """One use of one layer."""
+    """One use of one layer. `inputs` is let go as soon as it has served."""
 
     layer: nn.Module
-    inputs: Tensor
+    inputs: Tensor | None
     edge: GradientEdge
+    first: bool
 
 
 @dataclass
@@ -46,28 +48,30 @@ class Recording:
 def record(model: nn.Module, images: Tensor, targets: Tensor, loss: Loss, norm: Norm) -> Recording:
     """Run the model once forward and once backward, and take every layer's share."""
     calls: list[_Call] = []
-    names = {p: name for name, p in model.named_parameters() if p.requires_grad}
-    with torch.enable_grad(), _listening(model, calls, len(images)):
-        losses = per_example_losses(loss, model(images), targets)
-    used = _uses(losses)
-    counted = Counter(p for call in calls for p in _own(call.layer))
     recording = Recording()
-    recording.missed = {name for p, name in names.items() if used[p] != counted[p] and (used[p] or counted[p])}
-    recording.missed |= {
-        names[p] for call in calls if rule(call.layer) is replay and not _alone(call.layer) for p in _own(call.layer)
-    }
-    signals = torch.autograd.grad(losses.sum(), [call.edge for call in calls], allow_unused=True) if calls else ()
-    with torch.no_grad():
-        left = list(zip(calls, signals, strict=True))
-        calls.clear()
-        while left:  # popped, so that what a layer no longer needs is freed
-            call, signal = left.pop()
-            if signal is None or all(names[p] in recording.missed for p in _own(call.layer)):
-                continue
-            for local, share in rule(call.layer)(call.layer, call.inputs, signal, norm).items():
-                name = names.get(call.layer._parameters[local])  # type: ignore[arg-type]
-                if name is not None and name not in recording.missed:
-                    recording.shares.setdefault(name, []).append(share)
+    names = {p: name for name, p in model.named_parameters() if p.requires_grad}
+
+    def take(call: _Call, signal: Tensor) -> None:
+        inputs, call.inputs = call.inputs, None
+        own = {local: names[p] for local, p in _own(call.layer).items()}
+        if inputs is None or recording.missed.issuperset(own.values()):
+            return
+        for local, share in rule_for(call.layer)(call.layer, inputs, signal, norm).items():
+            if own.get(local, "") not in recording.missed | {""}:
+                recording.shares.setdefault(own[local], []).append(share)
+
+    with torch.enable_grad(), _listening(model, calls, len(images), take):
+        losses = per_example_losses(loss, model(images.detach()), targets)
+    counted = Counter(p for call in calls for p in _own(call.layer).values())
+    used = _uses(losses)
+    recording.missed = {name for p, name in names.items() if used[p] != counted[p]}
+    # The pass must reach every layer and compute no parameter's gradient: it ends at the layers that come first,
+    # and at the few parameters that were missed.
+    ends: list[Any] = [call.edge for call in calls if call.first] + [
+        p for p, name in names.items() if name in recording.missed
+    ]
+    if ends:
+        torch.autograd.grad(losses.sum(), ends, allow_unused=True)
     return recording
 
 
@@ -83,17 +87,20 @@ def per_example_losses(loss: Loss, outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 @contextmanager
-def _listening(model: nn.Module, calls: list[_Call], n: int) -> Iterator[None]:
+def _listening(model: nn.Module, calls: list[_Call], n: int, take: Callable[[_Call, Tensor], None]) -> Iterator[None]:
     """Keep a call of every layer that has trainable parameters of its own and treats the batch example by example."""
 
     def listen(layer: nn.Module, arguments: tuple[Any, ...], output: Any) -> None:
         if len(arguments) != 1 or not isinstance(arguments[0], Tensor) or not isinstance(output, Tensor):
             return
-        if arguments[0].shape[:1] == (n,) == output.shape[:1] and output.requires_grad:
-            # The edge and not the tensor: an activation in place would change what the tensor is the output of.
-            calls.append(_Call(layer, arguments[0].detach(), get_gradient_edge(output)))
+        inputs = arguments[0]
+        if inputs.shape[:1] == (n,) == output.shape[:1] and output.requires_grad:
+            # The edge and a hook: both keep meaning this output, also when an activation then changes it in place.
+            call = _Call(layer, inputs.detach(), get_gradient_edge(output), not inputs.requires_grad)
+            output.register_hook(partial(take, call))  # type: ignore[no-untyped-call]
+            calls.append(call)
 
-    handles = [layer.register_forward_hook(listen) for layer in model.modules() if any(True for _ in _own(layer))]
+    handles = [layer.register_forward_hook(listen) for layer in model.modules() if _own(layer) and _alone(layer)]
     try:
         yield
     finally:
@@ -101,12 +108,12 @@ def _listening(model: nn.Module, calls: list[_Call], n: int) -> Iterator[None]:
             handle.remove()
 
 
-def _own(layer: nn.Module) -> Iterator[nn.Parameter]:
-    return (p for p in layer._parameters.values() if p is not None and p.requires_grad)
+def _own(layer: nn.Module) -> dict[str, nn.Parameter]:
+    return {local: p for local, p in layer._parameters.items() if p is not None and p.requires_grad}
 
 
 def _alone(layer: nn.Module) -> bool:
-    """Whether all of the layer's parameters are its own, so that running it again gives all there is."""
+    """Whether no parameters but the layer's own are inside it, so that its input and output tell all."""
     return not any(p.requires_grad for child in layer.children() for p in child.parameters())
 
 

@@ -8,7 +8,7 @@ from counterpoise._check import InputError
 from counterpoise.privacy.layers.per_example import Norm, PerExample, Rows
 
 
-def embedding(layer: nn.Embedding, inputs: Tensor, signals: Tensor, norm: Norm) -> dict[str, PerExample]:
+def embedding_rule(layer: nn.Embedding, inputs: Tensor, signals: Tensor, norm: Norm) -> dict[str, PerExample]:
     """Each looked-up row receives the signal at its place."""
     if layer.scale_grad_by_freq or layer.max_norm is not None:
         raise InputError(

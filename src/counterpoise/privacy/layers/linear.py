@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from counterpoise.privacy.layers.per_example import Kept, Norm, PerExample, outer
 
 
-def linear(layer: nn.Linear, inputs: Tensor, signals: Tensor, norm: Norm) -> dict[str, PerExample]:
+def linear_rule(layer: nn.Linear, inputs: Tensor, signals: Tensor, norm: Norm) -> dict[str, PerExample]:
     """Weight: signal times input, summed over positions. Bias: the signals' sum."""
     inputs = inputs.reshape(len(inputs), -1, layer.in_features)
     signals = signals.reshape(len(signals), -1, layer.out_features)

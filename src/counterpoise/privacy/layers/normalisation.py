@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from counterpoise._check import InputError
-from counterpoise.privacy.layers.per_example import Kept, Norm, PerExample, some_at_a_time
+from counterpoise.privacy.layers.per_example import Kept, Norm, PerExample, positions_last, some_at_a_time
 
 
 def group_norm(layer: nn.GroupNorm, inputs: Tensor, signals: Tensor, norm: Norm) -> dict[str, PerExample]:
@@ -29,13 +29,15 @@ def instance_norm(
 def _channelwise(inputs: Tensor, signals: Tensor, groups: int, eps: float, shifts: bool) -> dict[str, PerExample]:
     """Without writing out the normalised input: sum(s (x - m)) r = (sum(s x) - m sum(s)) r for each channel."""
     n, channels = inputs.shape[:2]
-    x, s = inputs.reshape(n, channels, -1), signals.reshape(n, channels, -1)
-    scale, shift = s.new_empty(n, channels), s.new_empty(n, channels)
-    for part in some_at_a_time(n, x[0].numel()):
-        torch.sum(s[part], 2, out=shift[part])
-        variance, mean = torch.var_mean(x[part].unflatten(1, (groups, -1)).flatten(2), 2, correction=0)
-        mean, rate = (each.repeat_interleave(channels // groups, 1) for each in (mean, torch.rsqrt(variance + eps)))
-        scale[part] = ((s[part] * x[part]).sum(2) - mean * shift[part]) * rate
+    scale, shift = signals.new_empty(n, channels), signals.new_empty(n, channels)
+    size = inputs[0, 0].numel()
+    for part in some_at_a_time(n, channels * size):
+        some = inputs[part]
+        _, mean, rate = torch.native_group_norm(some, None, None, len(some), channels, size, groups, eps)
+        mean, rate = (each.repeat_interleave(channels // groups, 1) for each in (mean, rate))
+        x, s = positions_last(some), positions_last(signals[part])
+        shift[part] = s.sum(2)
+        scale[part] = ((s * x).sum(2) - mean * shift[part]) * rate
     return {"weight": Kept(scale), "bias": Kept(shift)} if shifts else {"weight": Kept(scale)}
 
 

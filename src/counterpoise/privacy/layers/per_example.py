@@ -25,6 +25,14 @@ def some_at_a_time(n: int, size: int) -> Iterator[slice]:
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 
+def positions_last(maps: Tensor) -> Tensor:
+    """[n, c, ...] as [n, c, positions], without a copy whether channels or positions lie together in memory."""
+    if maps.is_contiguous() or maps.ndim != 4:
+        return maps.reshape(*maps.shape[:2], -1)
+    image = maps.contiguous(memory_format=torch.channels_last)
+    return image.permute(0, 2, 3, 1).flatten(1, 2).transpose(1, 2)
+
+
 class PerExample(Protocol):
     """The gradients of n examples with respect to one parameter."""
 
@@ -47,7 +55,7 @@ class Kept:
 
     def powers(self, norm: Norm) -> Tensor:
         """By definition."""
-        norms = torch.linalg.vector_norm(self.gradients.flatten(1), norm, 1)
+        norms: Tensor = torch.linalg.vector_norm(self.gradients.flatten(1), norm, 1)
         return norms if norm == 1 else norms.square()
 
     def total(self, weights: Tensor) -> Tensor:

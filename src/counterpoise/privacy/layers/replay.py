@@ -8,7 +8,7 @@ from torch.func import functional_call, vjp, vmap
 from counterpoise.privacy.layers.per_example import Kept, Norm, PerExample
 
 
-def replay(layer: nn.Module, inputs: Tensor, signals: Tensor, norm: Norm) -> dict[str, PerExample]:
+def replay_rule(layer: nn.Module, inputs: Tensor, signals: Tensor, norm: Norm) -> dict[str, PerExample]:
     """Right for every layer that treats its batch example by example, and slower than a rule of its own."""
     free = {name: p.detach() for name, p in layer.named_parameters(recurse=False) if p.requires_grad}
 
