@@ -10,6 +10,7 @@ from torch import nn
 
 from counterpoise.models.dense import linear, mlp
 from counterpoise.models.lenet5 import lenet5_caffe
+from counterpoise.models.scattering import scattering_linear
 from counterpoise.models.small_cnn import small_cnn
 from counterpoise.models.tanh_cnn import tanh_cnn
 
@@ -17,6 +18,7 @@ BUILTIN: dict[str, Callable[[tuple[int, int, int], int, torch.Generator], nn.Mod
     "lenet5-caffe": lenet5_caffe,
     "linear": linear,
     "mlp": mlp,
+    "scattering-linear": scattering_linear,
     "small-cnn": small_cnn,
     "tanh-cnn": tanh_cnn,
 }

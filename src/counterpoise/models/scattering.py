@@ -10,6 +10,7 @@ Everything is sampled at the centres of blocks, so that mirrored images have mir
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from functools import lru_cache
 
 import torch
@@ -20,6 +21,9 @@ from counterpoise._check import InputError
 
 WIDTH, FREQUENCY = 0.8, 3 * math.pi / 4
 """The finest wavelet's envelope in pixels, and its centre frequency; both halve in frequency from scale to scale."""
+
+OPPONENT = ((1 / 3, 1 / 3, 1 / 3), (1 / 2, 0.0, -1 / 2), (-1 / 4, 1 / 2, -1 / 4))
+"""Brightness, red against blue, green against both."""
 
 
 class Scattering(nn.Module):
@@ -159,3 +163,55 @@ def _periods(side: int, shift: float) -> Tensor:
     """Positions [copies, side] of a filter's samples, with copies a period apart: convolution wraps around."""
     copies = torch.arange(-2, 3, dtype=torch.float64)[:, None] * side
     return torch.arange(side, dtype=torch.float64) + shift + copies
+
+
+class UnitFeatures(nn.Module):
+    """Scattering as one vector of length 1 an image, ready for a private linear head; nothing is fitted to data.
+
+    Colours become brightness and two differences; every `group` neighbouring features are moved to mean 0 and spread 1
+    within their image (GroupNorm). With `mirror`, an image and its mirror image are averaged, and the half of the
+    features that this makes equal is left out: where left and right do not matter, half the weights carry all of the
+    signal, and only half of the noise.
+    """
+
+    def __init__(self, scales: int = 2, angles: int = 8, group: int = 3, mirror: bool = False) -> None:
+        super().__init__()
+        self.scattering = Scattering(scales, angles)
+        _check.at_least(1, group=group)
+        self.group, self.mirror = group, mirror
+        self.register_buffer("colours", torch.tensor(OPPONENT), persistent=False)
+        self.register_buffer("mirrored", torch.tensor(_mirrored_paths(scales, angles)), persistent=False)
+
+    def size(self, shape: tuple[int, int, int]) -> int:
+        """How many features an image of this shape has."""
+        channels, height, width = self.scattering.output_shape(shape)
+        return channels * height * ((width + 1) // 2 if self.mirror else width)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        """Features [n, size] of length 1; of length 0 where an image gives none."""
+        if pixels.shape[1] == 3:
+            pixels = torch.einsum("dc,nchw->ndhw", self.colours, pixels)
+        found = self.scattering(pixels)
+        if self.mirror:
+            by_path = found.unflatten(1, (-1, self.scattering.paths))
+            found = ((by_path + by_path[:, :, self.mirrored].flip(-1)) / 2).flatten(1, 2)
+            found = found[..., : (found.shape[-1] + 1) // 2]
+        normal = nn.functional.group_norm(found, found.shape[1] // self.group).flatten(1)
+        return nn.functional.normalize(normal, dim=1)
+
+
+def scattering_linear(shape: tuple[int, int, int], classes: int, rng: torch.Generator) -> nn.Module:
+    """Fixed scattering features and a linear head: the only weights, without a bias, and 0 at first."""
+    features = UnitFeatures()
+    head = nn.Linear(features.size(shape), classes, bias=False)
+    nn.init.zeros_(head.weight)
+    return nn.Sequential(OrderedDict(features=features, head=head))
+
+
+def _mirrored_paths(scales: int, angles: int) -> list[int]:
+    """Which path of an image has the values of each path of its mirror image: the one with the mirrored angles."""
+    turned = [-turn % angles for turn in range(angles)]
+    first = [1 + scale * angles + turn for scale in range(scales) for turn in turned]
+    start, pairs = 1 + scales * angles, scales * (scales - 1) // 2
+    second = [start + pair * angles**2 + a * angles + b for pair in range(pairs) for a in turned for b in turned]
+    return [0, *first, *second]
