@@ -7,8 +7,7 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from counterpoise.privacy.clipping import cross_entropies
-from counterpoise.privacy.recording import Loss
+from counterpoise.privacy.recording import Loss, cross_entropies
 
 
 def per_example(model: nn.Module, images: Tensor, targets: Tensor, loss: Loss = cross_entropies) -> dict[str, Tensor]:

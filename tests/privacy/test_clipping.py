@@ -15,7 +15,7 @@ from counterpoise._check import InputError
 from counterpoise.models.resnet import resnet18
 from counterpoise.models.small_cnn import small_cnn
 from counterpoise.privacy import Automatic, Flat, PerLayer, clipped_gradient
-from counterpoise.privacy.clipping import cross_entropies
+from counterpoise.privacy.recording import cross_entropies
 
 
 def network() -> nn.Module:
@@ -118,6 +118,7 @@ class TimeFirst(nn.Module):
 def test_a_batch_in_another_dimension_falls_back() -> None:
     torch.manual_seed(0)
     check(TimeFirst(), torch.randn(4, 3, 4))
+    check(TimeFirst(), torch.randn(3, 3, 4))  # a sequence as long as the batch
 
 
 def test_dropout_keeps_the_bound() -> None:

@@ -12,7 +12,7 @@ from torch import nn
 from counterpoise._check import one_of, positive
 from counterpoise.grid import DegreeKind
 from counterpoise.interface import Task, Trained
-from counterpoise.privacy import Flat, Gaussian, Laplace, Plan, Poisson, fit
+from counterpoise.privacy import Flat, Gaussian, Laplace, Plan, Poisson, Schedule, fit
 from counterpoise.record import Guarantee
 
 
@@ -22,6 +22,7 @@ class DPSGD:
 
     Abadi et al., "Deep learning with differential privacy", CCS 2016. `noise` is the multiplier of the clip;
     without noise nothing is proved. Laplace noise clips in the L1 norm. The recipe's batch is the expected one.
+    `secure` noise comes from the operating system's randomness; such a training cannot be repeated.
     """
 
     name: ClassVar[str] = "dp-sgd"
@@ -33,6 +34,7 @@ class DPSGD:
     clip: float = 1.0
     distribution: Literal["gaussian", "laplace"] = "gaussian"
     accountant: Literal["pld", "rdp"] = "pld"
+    secure: bool = False
 
     def __post_init__(self) -> None:
         self.kind.check(self.noise)
@@ -51,6 +53,7 @@ class DPSGD:
             delta=task.delta,
             clip=Flat(self.clip, noise.norm),
             accountant=self.accountant,
+            secure=self.secure,
         )
 
     def guarantees(self, task: Task) -> tuple[Guarantee, ...]:
@@ -72,7 +75,7 @@ class DPSGD:
             self.plan(task),
             task.recipe,
             rng,
-            progress=task.progress,
-            checkpoint=task.checkpoint,
+            schedule=Schedule(task.progress, task.checkpoint),
         )
-        return Trained(model, nn.Identity(), self.guarantees(task))
+        facts = {"secure_noise": float(self.secure and self.noise > 0)}
+        return Trained(model, nn.Identity(), self.guarantees(task), facts)

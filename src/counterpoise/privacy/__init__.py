@@ -4,13 +4,16 @@ Nothing private happens outside a `Plan`: it alone hands out the sampler, the no
 """
 
 from counterpoise.privacy.accounting import account, compose, spend
+from counterpoise.privacy.audit import AuditError, audit_step
 from counterpoise.privacy.clipping import Automatic, ClippedGradient, Flat, PerLayer, clipped_gradient
-from counterpoise.privacy.fitting import fit
+from counterpoise.privacy.fitting import Schedule, fit, private_gradient
+from counterpoise.privacy.isolation import check_isolation, convert
 from counterpoise.privacy.noise import Gaussian, Laplace
 from counterpoise.privacy.plan import Plan
 from counterpoise.privacy.sampling import FullBatch, Poisson, Shuffled
 
 __all__ = [
+    "AuditError",
     "Automatic",
     "ClippedGradient",
     "Flat",
@@ -20,10 +23,15 @@ __all__ = [
     "PerLayer",
     "Plan",
     "Poisson",
+    "Schedule",
     "Shuffled",
     "account",
+    "audit_step",
+    "check_isolation",
     "clipped_gradient",
     "compose",
+    "convert",
     "fit",
+    "private_gradient",
     "spend",
 ]

@@ -17,7 +17,7 @@ from torch.func import functional_call, grad, vmap
 
 from counterpoise import _check
 from counterpoise.privacy.layers import Kept, Norm, PerExample
-from counterpoise.privacy.recording import Loss, per_example_losses, record
+from counterpoise.privacy.recording import Loss, cross_entropies, per_example_losses, record
 
 
 @dataclass(frozen=True)
@@ -82,11 +82,6 @@ class ClippedGradient:
 
     gradients: dict[str, Tensor]
     norms: Tensor
-
-
-def cross_entropies(logits: Tensor, targets: Tensor) -> Tensor:
-    """The cross-entropy of each example."""
-    return nn.functional.cross_entropy(logits, targets, reduction="none")
 
 
 def clipped_gradient(

@@ -27,7 +27,10 @@ from counterpoise.record import Guarantee, Release
 
 @dataclass(frozen=True)
 class Plan:
-    """How a model is trained privately. A wrong plan cannot be made: the error says what is wrong with it."""
+    """How a model is trained privately. A wrong plan cannot be made: the error says what is wrong with it.
+
+    `secure` noise comes from the operating system and cannot be repeated; else it comes from the training's seed.
+    """
 
     noise: Noise
     sampling: Sampling
@@ -36,6 +39,7 @@ class Plan:
     clip: Clip = field(default_factory=Flat)
     adjacency: Adjacency = "add-remove"
     accountant: Accountant = "pld"
+    secure: bool = False
 
     def __post_init__(self) -> None:
         _check.at_least(1, steps=self.steps)

@@ -22,6 +22,9 @@ from counterpoise._check import InputError
 from counterpoise.privacy.layers import Norm, PerExample, rule_for
 
 Loss = Callable[[Tensor, Tensor], Tensor]
+"""`loss(outputs, targets)` gives one value an example."""
+
+_BATCH_FIRST = (nn.modules.conv._ConvNd, nn.GroupNorm, nn.modules.instancenorm._InstanceNorm)
 
 
 @dataclass
@@ -75,6 +78,11 @@ def record(model: nn.Module, images: Tensor, targets: Tensor, loss: Loss, norm: 
     return recording
 
 
+def cross_entropies(logits: Tensor, targets: Tensor) -> Tensor:
+    """The cross-entropy of each example."""
+    return nn.functional.cross_entropy(logits, targets, reduction="none")
+
+
 def per_example_losses(loss: Loss, outputs: Tensor, targets: Tensor) -> Tensor:
     """One loss an example; a loss that has averaged over the batch already is refused."""
     losses = loss(outputs, targets)
@@ -94,7 +102,8 @@ def _listening(model: nn.Module, calls: list[_Call], n: int, take: Callable[[_Ca
         if len(arguments) != 1 or not isinstance(arguments[0], Tensor) or not isinstance(output, Tensor):
             return
         inputs = arguments[0]
-        if inputs.shape[:1] == (n,) == output.shape[:1] and output.requires_grad:
+        by_example = inputs.shape[:1] == (n,) == output.shape[:1] and not _ambiguous(layer, inputs, n)
+        if by_example and output.requires_grad:
             # The edge and a hook: both keep meaning this output, also when an activation then changes it in place.
             call = _Call(layer, inputs.detach(), get_gradient_edge(output), not inputs.requires_grad)
             output.register_hook(partial(take, call))  # type: ignore[no-untyped-call]
@@ -106,6 +115,13 @@ def _listening(model: nn.Module, calls: list[_Call], n: int, take: Callable[[_Ca
     finally:
         for handle in handles:
             handle.remove()
+
+
+def _ambiguous(layer: nn.Module, inputs: Tensor, n: int) -> bool:
+    """A sequence as long as the batch: which of the two comes first cannot be told, so no rule may be trusted."""
+    if isinstance(layer, _BATCH_FIRST):
+        return False
+    return inputs.ndim >= (2 if isinstance(layer, nn.Embedding) else 3) and inputs.shape[1] == n
 
 
 def _own(layer: nn.Module) -> dict[str, nn.Parameter]:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from counterpoise import _check
 from counterpoise._check import InputError
+from counterpoise.privacy.noise import secure_uniform
 
 
 def _check_sizes(n: int, batch: int) -> None:
@@ -38,9 +39,14 @@ class Poisson:
         """How many steps use every image `epochs` times on average."""
         return max(1, round(epochs * self.n / self.batch))
 
-    def draw(self, index: int, rng: torch.Generator) -> Tensor:
-        """The indices of one step. Coins are doubles: single precision would round the chance."""
-        return torch.nonzero(torch.rand(self.n, generator=rng, dtype=torch.float64) < self.rate).flatten()
+    def draw(self, index: int, rng: torch.Generator | None) -> Tensor:
+        """The indices of one step. Coins are doubles: single precision would round the chance.
+
+        Without a generator they come from the operating system: who guesses the coins undoes the sampling.
+        """
+        if rng is None:
+            return torch.from_numpy(secure_uniform(self.n) <= self.rate).nonzero().flatten()
+        return (torch.rand(self.n, generator=rng, dtype=torch.float64) < self.rate).nonzero().flatten()
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,7 @@ class FullBatch:
         """One step an epoch."""
         return max(1, round(epochs))
 
-    def draw(self, index: int, rng: torch.Generator) -> Tensor:
+    def draw(self, index: int, rng: torch.Generator | None) -> Tensor:
         """All indices."""
         return torch.arange(self.n)
 
@@ -91,10 +97,10 @@ class Shuffled:
         """As many batches as the passes have."""
         return max(1, round(epochs * -(-self.n // self.batch)))
 
-    def draw(self, index: int, rng: torch.Generator) -> Tensor:
+    def draw(self, index: int, rng: torch.Generator | None) -> Tensor:
         """The indices of batch `index`. The order of a pass is drawn anew from the generator's seed and the pass."""
         epoch, position = divmod(index, -(-self.n // self.batch))
-        seed = (rng.initial_seed() + 0x9E3779B97F4A7C15 * (epoch + 1)) % 2**63
+        seed = ((rng.initial_seed() if rng else 0) + 0x9E3779B97F4A7C15 * (epoch + 1)) % 2**63
         order = torch.randperm(self.n, generator=torch.Generator().manual_seed(seed))
         return order[position * self.batch : (position + 1) * self.batch]
 
