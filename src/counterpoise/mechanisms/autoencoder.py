@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
-from math import prod
+from math import cos, pi, prod
 from pathlib import Path
 from typing import ClassVar
 
@@ -36,7 +36,7 @@ class Autoencoder:
     then: Mechanism = Plain()  # noqa: RUF009 - frozen
     steps: int = 500
     batch: int = 64
-    learning_rate: float = 0.001
+    learning_rate: float = 0.01
 
     def __post_init__(self) -> None:
         self.kind.check(self.code_ratio)
@@ -82,10 +82,13 @@ class Autoencoder:
         rng = generator(seed, "codec")
         codec = Codec(task.train.shape, self.units(task.train.shape), rng)
         codec.start(pixels, rng)
-        optimiser = torch.optim.Adam(codec.parameters(), lr=self.learning_rate)
+        optimiser = torch.optim.Adam([weight for weight in codec.parameters() if weight.requires_grad])
 
         def step(index: int) -> None:
             batch = pixels[shuffled_batch(len(pixels), self.batch, seed, index)]
+            # A rate that falls to zero: a code that is nearly perfect from the start must not be left shaken.
+            for group in optimiser.param_groups:
+                group["lr"] = self.learning_rate * (1 + cos(pi * index / self.steps)) / 2
             optimiser.zero_grad()
             loss: Tensor = nn.functional.mse_loss(codec(batch), batch)
             loss.backward()  # type: ignore[no-untyped-call]
