@@ -92,13 +92,21 @@ class Outcome:
     title: str
     score: str
     firm: str
+    warning: str
     parties: tuple[tuple[PartyView, str], ...]
+
+
+UNPROVED = (
+    "Nothing is proved about this setting: how private it is was measured with one simple attack, and a better attack"
+    " may find more."
+)
 
 
 def outcome(choice: Choice, total: int, title: str) -> Outcome:
     """A winner in sentences."""
     allowed = f"{choice.feasible} of {total} settings are feasible; this one scores {scored(choice.winner)}."
-    return Outcome(title, allowed, firmness(choice), tuple((view, gives_up(view)) for view in choice.parties))
+    warning = UNPROVED if math.isinf(choice.winner.epsilon) else ""
+    return Outcome(title, allowed, firmness(choice), warning, tuple((view, gives_up(view)) for view in choice.parties))
 
 
 def outcomes(decision: Decision) -> list[Outcome]:
@@ -167,7 +175,7 @@ def facts(evidence: Evidence) -> list[Fact]:
         low, high = (float(cell.get(name + end, cell[name])[worst]) for end in (".low", ".high"))
         interval = f"{value_of(name, low)} to {value_of(name, high)}, " if high > low else ""
         meaning = f"{interval}{described.standing}, {described.better} is better"
-        if name == "epsilon" and math.isinf(value):
+        if (name == "epsilon" and math.isinf(value)) or (name == "advantage_bound" and value >= 1):
             meaning = "nothing is proved"
         found.append(Fact(described.label, value_of(name, value), meaning))
     return found

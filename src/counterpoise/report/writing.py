@@ -37,11 +37,18 @@ def render(evidence: Evidence) -> dict[str, bytes]:
     decided, drawn = as_json(evidence), draw(evidence)
     return {
         "report.html": page(evidence, decided, _stills(evidence, drawn)).encode(),
+        **tables(evidence, decided),
+        **{name: text.encode() for name, text in documents(evidence, decided).items()},
+        **{f"figures/{name}": content for name, content in drawn.items()},
+    }
+
+
+def tables(evidence: Evidence, decided: Json) -> dict[str, bytes]:
+    """The files that other programs read."""
+    return {
         "decision.json": _json(decided).encode(),
         "matrix.csv": matrix_csv(decided),
         "matrix-paper.csv": paper_csv(evidence),
-        **{name: text.encode() for name, text in documents(evidence, decided).items()},
-        **{f"figures/{name}": content for name, content in drawn.items()},
     }
 
 

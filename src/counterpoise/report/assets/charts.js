@@ -56,7 +56,7 @@ const Charts = (() => {
       const interval = x.map((_, i) => (line.low && line.high[i] > line.low[i] ? ` (${Heat.say(line.low[i])} to ${Heat.say(line.high[i])})` : ""));
       const mode = line.text ? "lines+markers+text" : x.length > 40 ? "lines" : "lines+markers";
       return [...made, {
-        x, y: gaps(line.y), name, mode, line: { color: colour, width: 2, dash }, marker: { color: colour, size: 5 }, text: line.text, textposition: "top right",
+        x, y: gaps(line.y), name, mode, line: { color: colour, width: 2, dash }, marker: { color: colour, size: 5 }, text: line.text, textposition: x.map((_, i) => (i === x.length - 1 ? "top left" : "top right")),
         textfont: { size: 11, color: css("soft") }, customdata: interval, hovertemplate: `%{y:.3~g}%{customdata}<extra>${escape(name)}</extra>`, cliponaxis: false,
       }];
     });

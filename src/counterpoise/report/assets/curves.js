@@ -12,7 +12,7 @@ const Curves = (() => {
 
   // Low, middle and high: the source's slices are at noise 0.1, 1.0 and 2.0.
   function three(degrees) {
-    const wanted = degrees.length > 2 ? [1, Math.floor((degrees.length - 1) / 2), degrees.length - 1] : degrees.map((_, i) => i);
+    const wanted = degrees.length > 2 ? [degrees.length > 4 ? 1 : 0, Math.floor((degrees.length - 1) / 2), degrees.length - 1] : degrees.map((_, i) => i);
     return [0, 1, 2].map((i) => degrees[wanted[Math.min(i, wanted.length - 1)]]);
   }
 

@@ -70,7 +70,7 @@ def chosen_degrees(degrees: list[str]) -> list[str]:
         return list(WANTED)
     if len(degrees) <= 3:
         return degrees
-    return [degrees[1], degrees[(len(degrees) - 1) // 2], degrees[-1]]
+    return [degrees[1 if len(degrees) > 4 else 0], degrees[(len(degrees) - 1) // 2], degrees[-1]]
 
 
 def _draw(axes: Any, panel: Panel, mode: str, x: Values, where: slice | str) -> None:
