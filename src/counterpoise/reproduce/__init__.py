@@ -8,13 +8,24 @@ from pathlib import Path
 
 from counterpoise._check import InputError, one_of
 from counterpoise.catalogue import Entry
+from counterpoise.reproduce import abbasi_sweeps
 from counterpoise.reproduce.abbasi_example import abbasi_example
+from counterpoise.reproduce.abbasi_three_parties import abbasi_three_parties
 from counterpoise.reproduce.settings import SCALES, Settings
 
 Reproduction = Callable[[Settings], str]
 """Does the work and returns the comparison as text; its docstring's first line is what `list` shows."""
 
-BUILTIN: dict[str, Reproduction] = {"abbasi-example": abbasi_example}
+BUILTIN: dict[str, Reproduction] = {
+    "abbasi-example": abbasi_example,
+    "abbasi-three-parties": abbasi_three_parties,
+    "abbasi-mnist-dp": abbasi_sweeps.abbasi_mnist_dp,
+    "abbasi-mnist-autoencoder": abbasi_sweeps.abbasi_mnist_autoencoder,
+    "abbasi-fer-dp": abbasi_sweeps.abbasi_fer_dp,
+    "abbasi-fer-autoencoder": abbasi_sweeps.abbasi_fer_autoencoder,
+    "abbasi-cifar-dp": abbasi_sweeps.abbasi_cifar_dp,
+    "abbasi-cifar-autoencoder": abbasi_sweeps.abbasi_cifar_autoencoder,
+}
 
 
 def reproduction(name: str) -> Callable[[Path | None, str, Path], str]:
