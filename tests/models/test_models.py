@@ -10,6 +10,7 @@ from counterpoise.models._init import Centre
 from counterpoise.training import generator
 
 SHAPES = {"lenet5-caffe": (1, 28, 28), "tanh-cnn": (1, 28, 28)}
+LARGE = {"resnet18": 16, "resnet18-batchnorm": 16, "vgg16": 32}
 PARAMETERS = {"lenet5-caffe": 431_080, "linear": 650, "mlp": 4_810, "small-cnn": 3_818, "tanh-cnn": 26_010}
 OWN = sorted(PARAMETERS)
 
@@ -69,6 +70,21 @@ def test_too_small_images_are_refused(name: str, least: int) -> None:
     make(name, shape=(1, least, least))
     with pytest.raises(InputError, match=rf"^{name} needs images of at least {least} x {least} pixels, not 20 x 7\.$"):
         make(name, shape=(1, 7, 20))
+
+
+@pytest.mark.parametrize(("name", "least"), LARGE.items())
+def test_large_networks_are_there_and_say_what_they_need(name: str, least: int) -> None:
+    with pytest.raises(InputError, match=rf"needs images of at least {least} x {least} pixels, not 8 x 8\.$"):
+        make(name)
+    model = make(name, shape=(3, 32, 32)).eval()
+    assert model(torch.zeros(1, 3, 32, 32)).shape == (1, 10)
+    assert 10_000_000 < sum(p.numel() for p in model.parameters()) < 16_000_000
+    mixes = any(isinstance(module, nn.BatchNorm2d) for module in model.modules())
+    assert mixes == name.endswith("batchnorm")
+
+
+def test_every_builtin_is_tested() -> None:
+    assert {*OWN, *LARGE, "scattering-linear"} == set(BUILTIN)
 
 
 def test_global_generator_is_restored_after_an_error() -> None:

@@ -10,15 +10,20 @@ from torch import nn
 
 from counterpoise.models.dense import linear, mlp
 from counterpoise.models.lenet5 import lenet5_caffe
+from counterpoise.models.resnet import resnet18, resnet18_batchnorm
 from counterpoise.models.scattering import scattering_linear
 from counterpoise.models.small_cnn import small_cnn
 from counterpoise.models.tanh_cnn import tanh_cnn
+from counterpoise.models.vgg import vgg16
 
 BUILTIN: dict[str, Callable[[tuple[int, int, int], int, torch.Generator], nn.Module]] = {
     "lenet5-caffe": lenet5_caffe,
     "linear": linear,
     "mlp": mlp,
+    "resnet18": resnet18,
+    "resnet18-batchnorm": resnet18_batchnorm,
     "scattering-linear": scattering_linear,
     "small-cnn": small_cnn,
     "tanh-cnn": tanh_cnn,
+    "vgg16": vgg16,
 }
