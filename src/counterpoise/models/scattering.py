@@ -166,21 +166,31 @@ def _periods(side: int, shift: float) -> Tensor:
 
 
 class UnitFeatures(nn.Module):
-    """Scattering as one vector of length 1 an image, ready for a private linear head; nothing is fitted to data.
+    """Scattering as one vector of length 1 an image, ready for a private linear head; nothing is fitted to its data.
 
     Colours become brightness and two differences; every `group` neighbouring features are moved to mean 0 and spread 1
     within their image (GroupNorm). With `mirror`, an image and its mirror image are averaged, and the half of the
     features that this makes equal is left out: where left and right do not matter, half the weights carry all of the
-    signal, and only half of the noise.
+    signal, and only half of the noise. `whiten_by` evens out the features that move together.
     """
 
-    def __init__(self, scales: int = 2, angles: int = 8, group: int = 3, mirror: bool = False) -> None:
+    colours: Tensor
+    mirrored: Tensor
+    centre: Tensor
+    whitening: Tensor
+
+    def __init__(self, channels: int, scales: int = 2, angles: int = 8, group: int = 3, mirror: bool = False) -> None:
         super().__init__()
+        _check.at_least(1, channels=channels, group=group)
         self.scattering = Scattering(scales, angles)
-        _check.at_least(1, group=group)
-        self.group, self.mirror = group, mirror
+        width = channels * self.scattering.paths
+        if width % group:
+            raise InputError(f"group={group} must divide the {width} features of a block.")
+        self.groups, self.mirror = width // group, mirror
         self.register_buffer("colours", torch.tensor(OPPONENT), persistent=False)
         self.register_buffer("mirrored", torch.tensor(_mirrored_paths(scales, angles)), persistent=False)
+        self.register_buffer("centre", torch.zeros(width))
+        self.register_buffer("whitening", torch.eye(width))
 
     def size(self, shape: tuple[int, int, int]) -> int:
         """How many features an image of this shape has."""
@@ -189,6 +199,27 @@ class UnitFeatures(nn.Module):
 
     def forward(self, pixels: Tensor) -> Tensor:
         """Features [n, size] of length 1; of length 0 where an image gives none."""
+        even = torch.einsum("dc,nchw->ndhw", self.whitening, self._normal(pixels) - self.centre[:, None, None])
+        return nn.functional.normalize(even.flatten(1), dim=1)
+
+    @torch.no_grad()
+    def whiten_by(self, images: Tensor, power: float, ridge: float = 1e-3) -> None:
+        """Subtract the images' mean and multiply by (covariance + ridge * mean variance)^-power, of a block's features.
+
+        These must be images that need no protection, such as `dead_leaves`: their statistics go into the model. A power
+        of 1/2 whitens; less leaves strong features stronger. Private training takes few noisy steps, and those go
+        further where no direction dominates.
+        """
+        _check.in_range(0, 0.5, power=power)
+        _check.positive(ridge=ridge)
+        normal = torch.cat([self._normal(part) for part in torch.split(images, 256)])
+        each = normal.movedim(1, -1).flatten(0, -2).double()
+        self.centre.copy_(each.mean(0))
+        variances, axes = torch.linalg.eigh(torch.cov(each.T))
+        gains = (variances.clamp_min(0) + ridge * variances.mean()) ** -power
+        self.whitening.copy_((axes * gains) @ axes.T)
+
+    def _normal(self, pixels: Tensor) -> Tensor:
         if pixels.shape[1] == 3:
             pixels = torch.einsum("dc,nchw->ndhw", self.colours, pixels)
         found = self.scattering(pixels)
@@ -196,13 +227,12 @@ class UnitFeatures(nn.Module):
             by_path = found.unflatten(1, (-1, self.scattering.paths))
             found = ((by_path + by_path[:, :, self.mirrored].flip(-1)) / 2).flatten(1, 2)
             found = found[..., : (found.shape[-1] + 1) // 2]
-        normal = nn.functional.group_norm(found, found.shape[1] // self.group).flatten(1)
-        return nn.functional.normalize(normal, dim=1)
+        return nn.functional.group_norm(found, self.groups)
 
 
 def scattering_linear(shape: tuple[int, int, int], classes: int, rng: torch.Generator) -> nn.Module:
     """Fixed scattering features and a linear head: the only weights, without a bias, and 0 at first."""
-    features = UnitFeatures()
+    features = UnitFeatures(shape[0])
     head = nn.Linear(features.size(shape), classes, bias=False)
     nn.init.zeros_(head.weight)
     return nn.Sequential(OrderedDict(features=features, head=head))

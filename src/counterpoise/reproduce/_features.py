@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 
 import torch
@@ -12,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from counterpoise import store, training
+from counterpoise._files import replacing
 from counterpoise.interface import Progress
 
 BATCH = 500
@@ -36,13 +36,8 @@ def cached(
         parts.append(training.apply(features, part))
         progress(min(1.0, done * BATCH / len(pixels)))
     made = torch.cat(parts)
-    folder.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with replacing(path) as beside:
         save_file({"features": made}, beside)
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
     return made
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from torch import Tensor
 
 from counterpoise import store, training
+from counterpoise._files import write
 from counterpoise.privacy import Flat, Gaussian, Plan, Poisson
 from counterpoise.reproduce._linear_head import accuracy, fit_linear
 
@@ -108,10 +109,8 @@ def table(title: str, levels: Sequence[Level], seeds: int, notes: Sequence[str])
     for level in levels:
         mean = statistics.fmean(level.accuracies)
         shown = f"{mean:.2f}" if seeds == 1 else f"{mean:.2f} +- {level.spread:.2f}"
-        head = level.head
-        lines.append(
-            f"{level.epsilon:>8.3f} {shown:>15} {seeds:>6} {level.cpu_seconds:>6.1f}  {head.prototype:<14} {head.published}"
-        )
+        ours = f"{level.epsilon:>8.3f} {shown:>15} {seeds:>6} {level.cpu_seconds:>6.1f}"
+        lines.append(f"{ours}  {level.head.prototype:<14} {level.head.published}")
     tuned = ", ".join(f"{level.epsilon_with_tuning:.2f} instead of {level.head.epsilon:g}" for level in levels)
     lines += [
         f"Epsilon: PLD, delta {DELTA:g}, Poisson sampling, add-remove adjacency; one image is the unit.",
@@ -147,4 +146,4 @@ def write_json(path: Path, levels: Sequence[Level], seeds: Sequence[int], config
             **{name: version(name) for name in ("counterpoise", "torch", "dp-accounting")},
         },
     }
-    store.write(path, json.dumps(content, indent=1, allow_nan=False).encode() + b"\n")
+    write(path, json.dumps(content, indent=1, allow_nan=False).encode() + b"\n")

@@ -6,7 +6,7 @@ accountant, and without their private batch statistics: every image is normalise
 
 from __future__ import annotations
 
-from counterpoise.datasets import Mnist
+from counterpoise.datasets.idx import Mnist
 from counterpoise.models.scattering import UnitFeatures
 from counterpoise.reproduce._features import cached
 from counterpoise.reproduce._private_heads import Fixed, Head, table, train_levels, write_json
@@ -17,14 +17,13 @@ HEADS = (
     Head(3.0, 8192, 80, 0.1, 2000.0, 0.97, "98.7 (Tramèr and Boneh)", "98.74 +- .05"),
 )
 SEEDS = {"quick": 1, "cpu": 5, "paper": 10}
-FEATURES = {"scales": 2, "angles": 8, "group": 3}
 
 
 def private_mnist(settings: Settings) -> str:
     """MNIST at epsilon 1 and 3: linear head on scattering. All images; quick 1 seed (1 min), cpu 5, paper 10 seeds."""
     train, test = Mnist(root=None if settings.data is None else str(settings.data)).load()
-    features = UnitFeatures(**FEATURES)
-    made_by = {"features": "scattering", "version": 1, **FEATURES}
+    features = UnitFeatures(channels=1, scales=2, angles=8, group=3)
+    made_by = "order-2 scattering, 2 scales, 8 angles, groups of 3, version 1"
     folder = settings.out / "features"
     data = Fixed(
         cached(folder, train.pixels, features, made_by),
