@@ -13,7 +13,7 @@ from rich.text import Text
 from counterpoise.catalogue import Entry
 from counterpoise.grid import text
 from counterpoise.plan import Preview, Row, describe
-from counterpoise.tradeoff import Budget, Choice, Decision, Infeasible
+from counterpoise.tradeoff import Budget, Choice, Decision, Infeasible, Shake, Standing
 
 
 def table(console: Console, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -100,6 +100,15 @@ def _choice(console: Console, choice: Choice) -> None:
         for v in choice.parties
     ]
     table(console, "Parties", ("party", "score here", "own best", "regret", "allows it (or what forbids it)"), views)
+
+
+def shakes(console: Console, found: Sequence[Shake], winner: Standing) -> None:
+    """Whether the winner stays when one measured input of one party moves by 10 %."""
+    flipped = [s for s in found if s.winner is None or str(s.winner) != str(winner)]
+    stays = f"the winner stays in {len(found) - len(flipped)} of {len(found)} cases."
+    say(console, f"One measured input of one party moved by 10 %: {stays}")
+    for s in flipped:
+        say(console, f"  {s.party}'s {s.quantity} x {s.factor:.1f}: {s.winner or 'nothing is feasible'}")
 
 
 def budgets(console: Console, found: Sequence[Budget]) -> None:

@@ -171,7 +171,7 @@ def choose(
     from counterpoise import _show
     from counterpoise.report import decision_json
     from counterpoise.store import Store
-    from counterpoise.tradeoff import Choice
+    from counterpoise.tradeoff import Choice, shaken
     from counterpoise.tradeoff import choose as decide
     from counterpoise.tradeoff.asking import with_requirements
 
@@ -182,6 +182,8 @@ def choose(
         print(json.dumps(decision_json(results, decision, environment=store.manifest().environment), allow_nan=False))
     else:
         _show.decision(Console(), decision)
+        if decision.best is not None:
+            _show.shakes(Console(), shaken(results, decision), decision.best.winner)
         for note in results.notes:
             print(note)
     if not any(isinstance(outcome, Choice) for outcome in decision.outcomes.values()):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from counterpoise._check import InputError
 from counterpoise.grid import Grid
 from counterpoise.record import Measurement, Party, Release, Results
-from counterpoise.tradeoff import MEASURED, PAPER, budgets, build, choose, front, score, slopes
+from counterpoise.tradeoff import MEASURED, PAPER, budgets, build, choose, front, score, shaken, slopes
 from counterpoise.tradeoff.matrix import over_seeds
 
 A = Party("a")
@@ -115,3 +115,29 @@ def test_a_choice_without_a_guarantee_has_no_epsilon() -> None:
     (budget,) = budgets(results, choice.winner, lambda releases, delta: 1.0)
     assert math.isinf(budget.chosen)
     assert "no proved epsilon" in budget.sentence()
+
+
+def test_a_winner_far_ahead_stays_when_inputs_move_and_a_narrow_one_flips() -> None:
+    clear = simple([A, Party("b")])
+    decision = choose(clear, mode="paper")
+    assert decision.best is not None
+    shakes = shaken(clear, decision)
+    assert len(shakes) == 2 * 3 * 2
+    assert all(s.winner is not None and str(s.winner) == str(decision.best.winner) for s in shakes)
+    close = [
+        record("a", Decimal(1), [Decimal(0)], lambda d, w: {"privacy": 1.0, "loss": 0.0, "explanation": 0.0}),
+        record("a", Decimal(2), [Decimal(0)], lambda d, w: {"privacy": 0.0, "loss": 0.0, "explanation": 0.95}),
+    ]
+    narrow = Results("narrow", (A,), tuple(close))
+    flips = {
+        (s.quantity, s.factor)
+        for s in shaken(narrow, choose(narrow, mode="paper"))
+        if s.winner and s.winner.degree == 2
+    }
+    assert flips == {("privacy_gain", 0.9), ("explainability_gain", 1.1)}
+
+
+def test_a_requirement_sees_the_moved_values() -> None:
+    results = simple([Party("a", ("utility_loss <= 0.1", "noise >= 2"))])
+    shakes = shaken(results, choose(results, mode="paper"))
+    assert [s.winner is None for s in shakes] == [False, False, False, False, False, True]

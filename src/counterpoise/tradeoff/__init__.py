@@ -8,7 +8,7 @@ from counterpoise.tradeoff.modes import MEASURED, MODES, PAPER, Mode
 from counterpoise.tradeoff.policies import POLICIES, Egalitarian, Nash, Paper, Policy, Quorum, Unanimous, weights
 from counterpoise.tradeoff.relax import Infeasible, Relaxation
 from counterpoise.tradeoff.requirements import Bound, Extreme, Requirement, parse
-from counterpoise.tradeoff.sensitivity import slopes
+from counterpoise.tradeoff.sensitivity import Shake, shaken, slopes
 
 __all__ = [
     "MEASURED",
@@ -31,6 +31,7 @@ __all__ = [
     "Quorum",
     "Relaxation",
     "Requirement",
+    "Shake",
     "Standing",
     "Unanimous",
     "budgets",
@@ -39,6 +40,7 @@ __all__ = [
     "front",
     "parse",
     "score",
+    "shaken",
     "slopes",
     "weights",
 ]

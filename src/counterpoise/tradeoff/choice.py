@@ -129,16 +129,22 @@ def choose(
     if not any(not record.refusal for record in results):
         raise InputError(f"study {results.study!r} has no finished record to choose from; run it first.")
     _refuse_unknown(results, deciding, mode)
-    question = _Question(deciding, rule, mode, masks.degree_names(results))
+    question = Question(deciding, rule, mode, masks.degree_names(results))
     mechanisms = dict.fromkeys(record.mechanism for record in results if not record.refusal)
-    panels = {mechanism: _panel(build(results, mechanism), question) for mechanism in mechanisms}
+    return decide(results.study, {mechanism: build(results, mechanism) for mechanism in mechanisms}, question)
+
+
+def decide(study: str, tables: Mapping[str, xr.Dataset], question: Question) -> Decision:
+    """The decision over measured matrices, one a mechanism."""
+    panels = {mechanism: _panel(table, question) for mechanism, table in tables.items()}
     outcomes = {mechanism: _outcome(panel, question) for mechanism, panel in panels.items()}
+    rule, parties = question.policy, question.parties
     return Decision(
-        study=results.study,
+        study=study,
         policy=rule.name,
-        mode=mode.name,
-        quorum=rule.willing(len(deciding)) if rule.name == "quorum" else None,
-        parties=deciding,
+        mode=question.mode.name,
+        quorum=rule.willing(len(parties)) if rule.name == "quorum" else None,
+        parties=parties,
         panels=panels,
         outcomes=outcomes,
         best=_best(panels, outcomes, question),
@@ -146,8 +152,11 @@ def choose(
 
 
 @dataclass(frozen=True)
-class _Question:
-    """What is asked of every mechanism's matrix."""
+class Question:
+    """What is asked of every mechanism's matrix: whose requirements, under which policy and mode.
+
+    `degrees` are the names of all degrees in the study.
+    """
 
     parties: tuple[Party, ...]
     policy: Policy
@@ -170,14 +179,14 @@ def _refuse_unknown(results: Results, parties: Sequence[Party], mode: Mode) -> N
                 raise InputError(f"party {party.name!r}: '{words}' requires the unknown {quantity!r}; known: {names}.")
 
 
-def _panel(table: xr.Dataset, question: _Question) -> Panel:
+def _panel(table: xr.Dataset, question: Question) -> Panel:
     scores = score(table, question.mode)
     possible = masks.possible(table, scores, question.parties, question.mode, question.degrees)
     merged = {part: question.policy.aggregate(scores[part], possible) for part in ("value", "low", "high")}
     return Panel(table, scores, possible, xr.Dataset(merged))
 
 
-def _outcome(panel: Panel, question: _Question) -> Choice | Infeasible:
+def _outcome(panel: Panel, question: Question) -> Choice | Infeasible:
     standings = _standings(panel, question.mode)
     if standings:
         return _choice(standings, {panel.table.attrs["mechanism"]: panel}, question)
@@ -214,7 +223,7 @@ def _rank(standing: Standing) -> tuple[float, float, float]:
     return (-float(f"{standing.score:.12g}"), standing.epsilon, standing.utility_loss)
 
 
-def _choice(standings: list[Standing], panels: Mapping[str, Panel], question: _Question) -> Choice:
+def _choice(standings: list[Standing], panels: Mapping[str, Panel], question: Question) -> Choice:
     winner, others = standings[0], standings[1:]
     return Choice(
         winner=winner,
@@ -226,7 +235,7 @@ def _choice(standings: list[Standing], panels: Mapping[str, Panel], question: _Q
     )
 
 
-def _view(party: Party, winner: Standing, panels: Mapping[str, Panel], question: _Question) -> PartyView:
+def _view(party: Party, winner: Standing, panels: Mapping[str, Panel], question: Question) -> PartyView:
     panel = panels[winner.mechanism]
     cell = {"privacy": text(winner.degree), "explainability": text(winner.explainability)}
     own = float(panel.scores["value"].sel({"party": party.name, **cell}))
@@ -245,7 +254,7 @@ def _view(party: Party, winner: Standing, panels: Mapping[str, Panel], question:
 
 
 def _best(
-    panels: Mapping[str, Panel], outcomes: Mapping[str, Choice | Infeasible], question: _Question
+    panels: Mapping[str, Panel], outcomes: Mapping[str, Choice | Infeasible], question: Question
 ) -> Choice | None:
     """The best of all mechanisms, where the mode compares them or there is only one."""
     if len(panels) == 1:

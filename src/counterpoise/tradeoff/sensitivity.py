@@ -1,12 +1,18 @@
-"""How the score moves along each axis of the matrix (finite differences)."""
+"""How the score moves along each axis of the matrix, and whether the winner stays when what was measured moves."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 
 import xarray as xr
 
+from counterpoise.record import Results
+from counterpoise.tradeoff.choice import Choice, Decision, Question, Standing, decide
+from counterpoise.tradeoff.masks import degree_names
 from counterpoise.tradeoff.matrix import decimals
+from counterpoise.tradeoff.modes import mode_named
+from counterpoise.tradeoff.policies import policy_named
 
 
 def slopes(scores: xr.DataArray) -> xr.Dataset:
@@ -25,3 +31,42 @@ def slopes(scores: xr.DataArray) -> xr.Dataset:
         )
         found[f"along_{axis}"] = (scores.shift({axis: -1}) - scores) / steps
     return xr.Dataset(found)
+
+
+@dataclass(frozen=True)
+class Shake:
+    """One measured input of one party moved by a factor in all its cells, and what then wins (None: nothing)."""
+
+    party: str
+    quantity: str
+    factor: float
+    winner: Standing | None
+
+
+def shaken(results: Results, decision: Decision, mechanism: str | None = None, share: float = 0.1) -> tuple[Shake, ...]:
+    """The decision taken again with each party's privacy, explanation and utility loss moved by `share`, both ways.
+
+    `mechanism` asks for one mechanism's optimum; without it, for the best of all (where the mode has one). Requirements
+    see the moved values too.
+    """
+    mode = mode_named(decision.mode)
+    policy = policy_named(decision.policy, decision.quorum)
+    question = Question(decision.parties, policy, mode, degree_names(results))
+    tables = {name: panel.table for name, panel in decision.panels.items()}
+    found = []
+    for party in decision.parties:
+        for quantity in (mode.privacy, mode.explanation, mode.utility_loss):
+            for factor in (1 - share, 1 + share):
+                moved = {name: _moved(table, party.name, quantity, factor) for name, table in tables.items()}
+                again = decide(decision.study, moved, question)
+                outcome = again.best if mechanism is None else again.outcomes[mechanism]
+                winner = outcome.winner if isinstance(outcome, Choice) else None
+                found.append(Shake(party.name, quantity, factor, winner))
+    return tuple(found)
+
+
+def _moved(table: xr.Dataset, party: str, quantity: str, factor: float) -> xr.Dataset:
+    """The matrix with one party's values of a quantity, and their intervals, multiplied."""
+    own = table["party"] == party
+    names = [quantity, f"{quantity}.low", f"{quantity}.high"]
+    return table.assign({name: table[name].where(~own, table[name] * factor) for name in names})
