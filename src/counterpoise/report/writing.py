@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from counterpoise import _files
 from counterpoise.record import Results
 from counterpoise.report.decision import Json, as_json
 from counterpoise.report.documents import documents
@@ -29,7 +29,9 @@ def write(
 ) -> tuple[Path, ...]:
     """Write the report into the folder `out`, and give the files' paths, the page first."""
     files = render(gather(results, decision, budgets, galleries, environment))
-    return tuple(_write(out / name, content) for name, content in files.items())
+    for name, content in files.items():
+        _files.write(out / name, content)
+    return tuple(out / name for name in files)
 
 
 def render(evidence: Evidence) -> dict[str, bytes]:
@@ -72,14 +74,3 @@ def _lines(value: object) -> str:
     if isinstance(value, list) and value:
         return "[\n  " + ",\n  ".join(compact(entry) for entry in value) + "\n]"
     return compact(value)
-
-
-def _write(path: Path, content: bytes) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        draft.write_bytes(content)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
-    return path
