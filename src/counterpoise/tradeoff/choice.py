@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+import numpy as np
 import xarray as xr
 
 from counterpoise._check import InputError
 from counterpoise.grid import text
 from counterpoise.record import Party, Results
 from counterpoise.tradeoff import masks
-from counterpoise.tradeoff.matrix import build, score
+from counterpoise.tradeoff.matrix import build, decimals, score
 from counterpoise.tradeoff.modes import Mode, mode_named
 from counterpoise.tradeoff.policies import Policy, policy_named
 from counterpoise.tradeoff.relax import Infeasible, explain_infeasible
@@ -195,26 +196,25 @@ def _outcome(panel: Panel, question: Question) -> Choice | Infeasible:
 
 def _standings(panel: Panel, mode: Mode) -> list[Standing]:
     """The feasible cells, best first; ties by lower epsilon, then lower utility loss, then grid order."""
-    table, aggregate = panel.table, panel.aggregate
-    worst_epsilon, worst_loss = table["epsilon"].max("party"), table[mode.utility_loss].max("party")
+    table = panel.table
+    degrees, levels = decimals(table, "privacy"), decimals(table, "explainability")
+    epsilon, loss = (table[name].max("party").values for name in ("epsilon", mode.utility_loss))
+    value, low, high = (panel.aggregate[part].values for part in ("value", "low", "high"))
     found = []
-    for i, degree in enumerate(table["privacy"].values):
-        for j, level in enumerate(table["explainability"].values):
-            value = float(aggregate["value"][i, j])
-            if not math.isnan(value):
-                found.append(
-                    Standing(
-                        mechanism=str(table.attrs["mechanism"]),
-                        degree_name=str(table.attrs["degree"]),
-                        degree=Decimal(str(degree)),
-                        explainability=Decimal(str(level)),
-                        score=value,
-                        low=float(aggregate["low"][i, j]),
-                        high=float(aggregate["high"][i, j]),
-                        epsilon=float(worst_epsilon[i, j]),
-                        utility_loss=float(worst_loss[i, j]),
-                    )
-                )
+    for i, j in np.argwhere(~np.isnan(value)):
+        found.append(
+            Standing(
+                mechanism=str(table.attrs["mechanism"]),
+                degree_name=str(table.attrs["degree"]),
+                degree=degrees[i],
+                explainability=levels[j],
+                score=float(value[i, j]),
+                low=float(low[i, j]),
+                high=float(high[i, j]),
+                epsilon=float(epsilon[i, j]),
+                utility_loss=float(loss[i, j]),
+            )
+        )
     return sorted(found, key=_rank)
 
 
