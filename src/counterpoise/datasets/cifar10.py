@@ -53,9 +53,11 @@ class Cifar10:
         else:
             root = locate(self.root, PLACES, "CIFAR-10", PAGE)
         with opened(root) as source:
+            files = {batch: source.need(batch, f"{batch}.bin") for batch in (*TRAIN, *TEST)}
             read: dict[str, tuple[Bytes, Bytes]] = {}
-            for done, batch in enumerate((*TRAIN, *TEST), start=1):
-                read[batch] = _read(source, source.need(batch, f"{batch}.bin"))
+            # In the archive's order: going back in a compressed tar means unpacking it again.
+            for done, batch in enumerate(sorted(files, key=lambda batch: source.position[files[batch]]), start=1):
+                read[batch] = _read(source, files[batch])
                 progress(done / 6)
         return self._joined([read[batch] for batch in TRAIN]), self._joined([read[batch] for batch in TEST])
 
