@@ -18,7 +18,7 @@ from counterpoise.report.agreement import agreement, interval, rank_correlation
 from counterpoise.report.decision import as_json
 from counterpoise.report.documents import documents
 from counterpoise.report.evidence import gather
-from counterpoise.report.words import advice, facts, firmness, headline, listed, outcomes, rule, say, value_of
+from counterpoise.report.words import advice, facts, firmness, headline, listed, outcomes, revealed, rule, say, value_of
 from counterpoise.tradeoff import Decision, choose
 
 STUDY = smaller(results())
@@ -76,6 +76,16 @@ def test_firmness_tells_margin_and_contest() -> None:
     assert "Uncontested" in firmness(replace(best, contested=False))
     assert "ties with it" in firmness(replace(best, flip_margin=0.0))
     assert firmness(replace(best, runners_up=())).startswith("No other setting is feasible")
+
+
+def test_equal_budgets_are_told_once() -> None:
+    north, south, lab = budgets(STUDY)
+    cheaper = replace(lab, chosen=0.1)
+    assert [parties for parties, _ in revealed([north, south, cheaper])] == [
+        "north clinic and south clinic, each",
+        "research lab",
+    ]
+    assert revealed([cheaper])[0][1].startswith("the chosen model alone has epsilon 0.1 ")
 
 
 def test_facts_are_the_worst_over_the_parties() -> None:

@@ -81,6 +81,7 @@ def page(evidence: Evidence, decided: Mapping[str, Any], stills: Mapping[str, by
         outcomes=words.outcomes(decision),
         advice=words.advice(decision),
         facts=words.facts(evidence),
+        revealed=words.revealed(evidence.budgets),
         agreement=agreement(evidence),
         meanings=_meanings(decided),
         answers=_answers(evidence),

@@ -11,7 +11,7 @@ import numpy as np
 from counterpoise.grid import text
 from counterpoise.report.evidence import Evidence, choices
 from counterpoise.report.quantities import quantity
-from counterpoise.tradeoff import Choice, Decision, Infeasible, PartyView, Standing
+from counterpoise.tradeoff import Budget, Choice, Decision, Infeasible, PartyView, Standing
 
 POLICY_WORDS = {
     "paper": "the mean over the parties that allow a setting; one willing party is enough",
@@ -142,6 +142,14 @@ def gives_up(view: PartyView) -> str:
     if view.regret <= 1e-12:
         return "gives up nothing: this is the best setting it allows"
     return f"gives up {say(view.regret, 2)} of {say(view.best)}, its best allowed score"
+
+
+def revealed(budgets: Sequence[Budget]) -> list[tuple[str, str]]:
+    """Both budgets in words, as (parties, sentence): parties whose sentences agree are named together."""
+    told: dict[str, list[str]] = {}
+    for budget in budgets:
+        told.setdefault(budget.sentence().removeprefix(f"{budget.party}: "), []).append(budget.party)
+    return [(listed(parties) + (", each" if len(parties) > 1 else ""), words) for words, parties in told.items()]
 
 
 @dataclass(frozen=True)
