@@ -19,6 +19,9 @@ from counterpoise import _check
 from counterpoise.privacy.layers import Kept, Norm, PerExample
 from counterpoise.privacy.recording import Loss, cross_entropies, per_example_losses, record
 
+MICROBATCH = 128
+"""How many examples are in memory at once; smaller ones cost time, larger ones memory, and the result is the same."""
+
 
 @dataclass(frozen=True)
 class Flat:
@@ -92,7 +95,7 @@ def clipped_gradient(
     norm: Literal[1, 2] = 2,
     *,
     loss: Loss = cross_entropies,
-    microbatch: int | None = None,
+    microbatch: int = MICROBATCH,
 ) -> ClippedGradient:
     """The sum of the examples' gradients, each clipped, and their norms before.
 
@@ -101,9 +104,9 @@ def clipped_gradient(
     rule = Flat(clip, norm) if isinstance(clip, int | float) else clip
     total: dict[str, Tensor] = {}
     norms = []
-    size = microbatch or max(1, len(images))
-    for start in range(0, len(images), size):
-        part = slice(start, start + size)
+    _check.at_least(1, microbatch=microbatch)
+    for start in range(0, len(images), microbatch):
+        part = slice(start, start + microbatch)
         norms.append(_add_clipped(total, model, images[part], targets[part], rule, loss))
     every = {name: p for name, p in model.named_parameters() if p.requires_grad}
     gradients = {name: total[name] if name in total else torch.zeros_like(p) for name, p in every.items()}

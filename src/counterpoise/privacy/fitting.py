@@ -13,7 +13,7 @@ from counterpoise import training
 from counterpoise._check import InputError
 from counterpoise.interface import Progress, Recipe
 from counterpoise.privacy import noise
-from counterpoise.privacy.clipping import clipped_gradient
+from counterpoise.privacy.clipping import MICROBATCH, clipped_gradient
 from counterpoise.privacy.isolation import check_isolation
 from counterpoise.privacy.plan import Plan
 from counterpoise.privacy.recording import Loss, cross_entropies
@@ -29,7 +29,7 @@ class Schedule:
     progress: Progress = field(default=lambda done: None)
     checkpoint: Path | None = None
     every: int = 100
-    microbatch: int | None = None
+    microbatch: int = MICROBATCH
 
 
 def fit(
@@ -60,6 +60,7 @@ def fit(
 
     def step(index: int) -> None:
         batch = plan.sampling.draw(index, None if plan.secure else sampler_rng)
+        optimiser.zero_grad()
         images, targets = arrange(pixels[batch]), labels[batch]
         released = private_gradient(model, images, targets, plan, noise_rng, loss=loss, microbatch=schedule.microbatch)
         for name, weight in weights.items():
@@ -81,7 +82,7 @@ def private_gradient(
     rng: torch.Generator,
     *,
     loss: Loss = cross_entropies,
-    microbatch: int | None = None,
+    microbatch: int = MICROBATCH,
 ) -> dict[str, Tensor]:
     """All that a step may know of its batch: (sum of clipped gradients + noise) / expected batch."""
     clipped = clipped_gradient(model, images, targets, plan.clip, loss=loss, microbatch=microbatch)

@@ -55,12 +55,12 @@ Noise = Gaussian | Laplace
 
 
 def hide(totals: Mapping[str, Tensor], noise: Noise, clip: float, rng: torch.Generator | None) -> dict[str, Tensor]:
-    """The sums with noise added; from the operating system's randomness where there is no generator."""
+    """Add noise to the sums in place; from the operating system's randomness where there is no generator."""
     if noise.multiplier == 0:
         return dict(totals)
     if rng is None:
         return _hide_securely(totals, noise, clip)
-    return {name: total + draw(noise, clip, total, rng) for name, total in totals.items()}
+    return {name: total.add_(draw(noise, clip, total, rng)) for name, total in totals.items()}
 
 
 def draw(noise: Noise, clip: float, like: Tensor, rng: torch.Generator) -> Tensor:
