@@ -116,6 +116,7 @@ def test_choose_prints_winner_runners_up_regret_and_margin(call: Call, demo: Pat
     for word in ("Flip margin", "Runners-up", "regret", "epsilon", "Policy unanimous, mode measured."):
         assert word in said.out
     assert call("choose", demo, "--mode", "paper", "--policy", "paper").code == 0
+    assert re.search(r"moved by 10 %: the winner stays in \d+ of 12 cases\.", call("choose", demo, "--shake").out)
 
 
 def test_choose_as_json_is_the_decision(call: Call, demo: Path) -> None:

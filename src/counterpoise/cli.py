@@ -165,6 +165,7 @@ def choose(
     policy: Policy = "unanimous",
     mode: Mode = "measured",
     quorum: QuorumOf = None,
+    shake: Annotated[bool, typer.Option("--shake", help="decide again with each measured input moved by 10 %")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print decision.json instead of text")] = False,
 ) -> None:
     """Decide over a finished run: the optimum, runners-up, regret, flip margin. Exit code 1 if nothing is feasible."""
@@ -182,7 +183,7 @@ def choose(
         print(json.dumps(decision_json(results, decision, environment=store.manifest().environment), allow_nan=False))
     else:
         _show.decision(Console(), decision)
-        if decision.best is not None:
+        if shake and decision.best is not None:
             _show.shakes(Console(), shaken(results, decision), decision.best.winner)
         for note in results.notes:
             print(note)
