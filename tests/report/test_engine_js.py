@@ -20,6 +20,7 @@ from counterpoise.grid import Grid
 from counterpoise.record import Explained, Measurement, Party, Record, Results
 from counterpoise.report.embedded import embedded
 from counterpoise.report.evidence import gather
+from counterpoise.report.page import SCRIPTS
 from counterpoise.tradeoff import MODES, POLICIES, Choice, Decision, Standing, choose
 
 ENGINE = files("counterpoise.report").joinpath("assets/engine.js").read_text()
@@ -172,6 +173,13 @@ def test_ties_fall_alike(epsilons: Sequence[float], losses: Sequence[float], win
 def test_decimals_compare_exactly(a: Decimal, b: Decimal) -> None:
     said = PAGE.eval(f"Engine.compare('{a}', '{b}')")
     assert (said > 0) - (said < 0) == (a > b) - (a < b)
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_every_script_of_the_page_parses(name: str) -> None:
+    context = quickjs.Context()
+    context.eval("globalThis.addEventListener = () => {};")
+    context.eval(files("counterpoise.report").joinpath("assets", name).read_text())
 
 
 def test_decimals_need_no_binary_fraction() -> None:

@@ -24,7 +24,7 @@ from counterpoise.report.strips import shown
 from counterpoise.report.words import say, setting, value_of
 from counterpoise.tradeoff import MODES, POLICIES, Decision
 
-SCRIPTS = ("engine.js", "heat.js", "explore.js", "charts.js", "curves.js", "galleries.js")
+SCRIPTS = ("engine.js", "heat.js", "explore.js", "plot.js", "charts.js", "curves.js", "galleries.js")
 
 
 @cache

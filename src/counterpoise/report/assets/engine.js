@@ -12,11 +12,16 @@ const Engine = (() => {
   // Degrees are decimals and are compared exactly: digits are aligned at the point and compared as words.
   function decimal(words) {
     const [, sign, whole, part, power] = /^([+-]?)(\d*)\.?(\d*)(?:[eE]([+-]?\d+))?$/.exec(String(words).trim());
-    let digits = whole + part, point = whole.length + Number(power || 0);
+    let digits = whole + part,
+      point = whole.length + Number(power || 0);
     if (point < 0) [digits, point] = ["0".repeat(-point) + digits, 0];
     digits = digits.padEnd(point, "0");
     const zero = /^0*$/.test(digits);
-    return { negative: sign === "-" && !zero, left: digits.slice(0, point).replace(/^0+/, ""), right: digits.slice(point) };
+    return {
+      negative: sign === "-" && !zero,
+      left: digits.slice(0, point).replace(/^0+/, ""),
+      right: digits.slice(point),
+    };
   }
 
   function compare(a, b) {
@@ -44,31 +49,49 @@ const Engine = (() => {
 
   // The value of a quantity in cell k of party p. Training-level quantities are stored once a degree.
   function at(mechanism, name, p, k, part = "value") {
-    const held = mechanism.quantities[name], J = mechanism.levels.length, I = mechanism.degrees.length;
+    const held = mechanism.quantities[name],
+      J = mechanism.levels.length,
+      I = mechanism.degrees.length;
     const index = held.by === "degree" ? p * I + Math.floor(k / J) : p * I * J + k;
     return revive(held[part][index]);
   }
 
   function holds(data, mechanism, p, party, words, mode) {
-    const wish = parse(words), J = mechanism.levels.length, cells = mechanism.degrees.length * J;
+    const wish = parse(words),
+      J = mechanism.levels.length,
+      cells = mechanism.degrees.length * J;
     const own = ["explainability", mechanism.degree];
     if (data.degreeNames.includes(wish.quantity) && !own.includes(wish.quantity))
       return new Array(cells).fill(party.mechanisms.length > 0);
     if (own.includes(wish.quantity)) {
-      const degree = (k) => (wish.quantity === "explainability" ? mechanism.levels[k % J] : mechanism.degrees[Math.floor(k / J)]);
-      return met(wish, Array.from({ length: cells }, (_, k) => degree(k)), compare, () => true);
+      const degree = (k) =>
+        wish.quantity === "explainability" ? mechanism.levels[k % J] : mechanism.degrees[Math.floor(k / J)];
+      return met(
+        wish,
+        Array.from({ length: cells }, (_, k) => degree(k)),
+        compare,
+        () => true,
+      );
     }
     const name = resolve(data, mode, wish.quantity);
     if (!(name in mechanism.quantities))
       throw new Error(`${party.name}: '${words}' requires the unknown '${wish.quantity}'.`);
     const values = Array.from({ length: cells }, (_, k) => at(mechanism, name, p, k));
-    return met(wish, values, (a, b) => a - Number(b), (value) => !Number.isNaN(value));
+    return met(
+      wish,
+      values,
+      (a, b) => a - Number(b),
+      (value) => !Number.isNaN(value),
+    );
   }
 
   function met(wish, values, order, present) {
-    if (wish.relation) return values.map((value) => present(value) && asserts[wish.relation](difference(order, value, wish.value)));
+    if (wish.relation)
+      return values.map((value) => present(value) && asserts[wish.relation](difference(order, value, wish.value)));
     const way = wish.extreme === "maximum" ? 1 : -1;
-    const best = values.filter(present).reduce((b, v) => (b === null || way * difference(order, v, b) > 0 ? v : b), null);
+    const best = values
+      .filter(present)
+      .reduce((b, v) => (b === null || way * difference(order, v, b) > 0 ? v : b), null);
     return values.map((value) => best !== null && present(value) && difference(order, value, best) === 0);
   }
 
@@ -95,43 +118,72 @@ const Engine = (() => {
 
   // --- the decision ----------------------------------------------------------------------------------------------
   function panel(data, mechanism, question) {
-    const { mode, policy, parties } = question, cells = mechanism.degrees.length * mechanism.levels.length;
+    const { mode, policy, parties } = question,
+      cells = mechanism.degrees.length * mechanism.levels.length;
     const score = (p, k, part) => revive(mechanism.scores[mode][part][p * cells + k]);
-    const wishes = parties.map((party, p) => party.requires.map((words) => ({ words, met: holds(data, mechanism, p, party, words, mode) })));
+    const wishes = parties.map((party, p) =>
+      party.requires.map((words) => ({ words, met: holds(data, mechanism, p, party, words, mode) })),
+    );
     const open = parties.map((party) => !party.mechanisms.length || party.mechanisms.includes(mechanism.name));
     const possible = parties.map((party, p) =>
-      Array.from({ length: cells }, (_, k) => open[p] && !Number.isNaN(score(p, k, "value")) && wishes[p].every((w) => w.met[k])));
-    const needed = willing(policy, question.quorum, parties.length), aggregate = {};
+      Array.from(
+        { length: cells },
+        (_, k) => open[p] && !Number.isNaN(score(p, k, "value")) && wishes[p].every((w) => w.met[k]),
+      ),
+    );
+    const needed = willing(policy, question.quorum, parties.length),
+      aggregate = {};
     for (const part of ["value", "low", "high"])
       aggregate[part] = Array.from({ length: cells }, (_, k) =>
-        merge(policy, needed, parties.map((_, p) => score(p, k, part)), possible.map((mask) => mask[k])));
+        merge(
+          policy,
+          needed,
+          parties.map((_, p) => score(p, k, part)),
+          possible.map((mask) => mask[k]),
+        ),
+      );
     return { mechanism, score, wishes, open, possible, aggregate, needed };
   }
 
   function standings(data, found, mode) {
-    const { mechanism, aggregate, possible } = found, loss = data.modes[mode].utility_loss;
-    const worst = (name, k) => possible.reduce((w, _, p) => {
-      const value = at(mechanism, name, p, k);
-      return Number.isNaN(w) || value > w ? (Number.isNaN(value) ? w : value) : w;
-    }, NaN);
-    return aggregate.value.map((score, k) => ({
-      mechanism: mechanism.name, k, degreeName: mechanism.degree,
-      degree: mechanism.degrees[Math.floor(k / mechanism.levels.length)], explainability: mechanism.levels[k % mechanism.levels.length],
-      score, low: aggregate.low[k], high: aggregate.high[k], epsilon: worst("epsilon", k), utilityLoss: worst(loss, k),
-    })).filter((standing) => !Number.isNaN(standing.score));
+    const { mechanism, aggregate, possible } = found,
+      loss = data.modes[mode].utility_loss;
+    const worst = (name, k) =>
+      possible.reduce((w, _, p) => {
+        const value = at(mechanism, name, p, k);
+        return Number.isNaN(w) || value > w ? (Number.isNaN(value) ? w : value) : w;
+      }, NaN);
+    return aggregate.value
+      .map((score, k) => ({
+        mechanism: mechanism.name,
+        k,
+        degreeName: mechanism.degree,
+        degree: mechanism.degrees[Math.floor(k / mechanism.levels.length)],
+        explainability: mechanism.levels[k % mechanism.levels.length],
+        score,
+        low: aggregate.low[k],
+        high: aggregate.high[k],
+        epsilon: worst("epsilon", k),
+        utilityLoss: worst(loss, k),
+      }))
+      .filter((standing) => !Number.isNaN(standing.score));
   }
 
   // Best first; ties by lower epsilon, then lower loss, then the order of the grid (the sort is stable).
   function ranked(list) {
     const rounded = (x) => Number(x.toPrecision(12));
     const up = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
-    return [...list].sort((a, b) => up(rounded(b.score), rounded(a.score)) || up(a.epsilon, b.epsilon) || up(a.utilityLoss, b.utilityLoss));
+    return [...list].sort(
+      (a, b) => up(rounded(b.score), rounded(a.score)) || up(a.epsilon, b.epsilon) || up(a.utilityLoss, b.utilityLoss),
+    );
   }
 
   function choice(list, panels, question) {
     const [winner, ...others] = ranked(list);
     return {
-      winner, runnersUp: others.slice(0, 5), feasible: list.length,
+      winner,
+      runnersUp: others.slice(0, 5),
+      feasible: list.length,
       flipMargin: others.length ? winner.score - others[0].score : Infinity,
       contested: others.some((other) => other.high >= winner.low),
       parties: question.parties.map((party, p) => view(party, p, winner, panels)),
@@ -169,11 +221,17 @@ const Engine = (() => {
 
   // Requirements that would each be enough to give up to make this mechanism feasible.
   function binding(data, question, name) {
-    const mechanism = data.mechanisms.find((found) => found.name === name), found = [];
-    question.parties.forEach((party, p) => party.requires.forEach((words, w) => {
-      const parties = question.parties.map((other, q) => (q === p ? { ...other, requires: other.requires.filter((_, i) => i !== w) } : other));
-      if (standings(data, panel(data, mechanism, { ...question, parties }), question.mode).length) found.push({ party: party.name, words });
-    }));
+    const mechanism = data.mechanisms.find((found) => found.name === name),
+      found = [];
+    question.parties.forEach((party, p) =>
+      party.requires.forEach((words, w) => {
+        const parties = question.parties.map((other, q) =>
+          q === p ? { ...other, requires: other.requires.filter((_, i) => i !== w) } : other,
+        );
+        if (standings(data, panel(data, mechanism, { ...question, parties }), question.mode).length)
+          found.push({ party: party.name, words });
+      }),
+    );
     return found;
   }
 

@@ -4,7 +4,8 @@ const Galleries = (() => {
   function start() {
     const form = document.getElementById("gallery-form");
     if (!form) return;
-    const which = document.getElementById("gallery-which"), image = document.getElementById("gallery-image");
+    const which = document.getElementById("gallery-which"),
+      image = document.getElementById("gallery-image");
     const show = () => {
       document.querySelectorAll("[data-gallery]").forEach((box) => (box.hidden = box.dataset.gallery !== which.value));
       document.querySelectorAll("[data-image]").forEach((box) => (box.hidden = box.dataset.image !== image.value));
