@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
+from torch.utils.hooks import RemovableHandle
 
 from counterpoise._check import InputError
 from counterpoise.privacy.layers import Norm, PerExample, rule_for
@@ -33,8 +34,15 @@ class _Call:
 
     layer: nn.Module
     inputs: Tensor | None
-    edge: GradientEdge
+    edge: GradientEdge | None
     first: bool
+    hook: RemovableHandle | None = None
+
+    def release(self) -> None:
+        """Let go of the graph, which holds the hook that holds this call: a ring that no collector sees."""
+        if self.hook is not None:
+            self.hook.remove()
+        self.edge = self.inputs = None
 
 
 @dataclass
@@ -63,18 +71,21 @@ def record(model: nn.Module, images: Tensor, targets: Tensor, loss: Loss, norm: 
             if own.get(local, "") not in recording.missed | {""}:
                 recording.shares.setdefault(own[local], []).append(share)
 
-    with torch.enable_grad(), _listening(model, calls, len(images), take):
-        losses = per_example_losses(loss, model(images.detach()), targets)
-    counted = Counter(p for call in calls for p in _own(call.layer).values())
-    used = _uses(losses)
-    recording.missed = {name for p, name in names.items() if used[p] != counted[p]}
-    # The pass must reach every layer and compute no parameter's gradient: it ends at the layers that come first,
-    # and at the few parameters that were missed.
-    ends: list[Any] = [call.edge for call in calls if call.first] + [
-        p for p, name in names.items() if name in recording.missed
-    ]
-    if ends:
-        torch.autograd.grad(losses.sum(), ends, allow_unused=True)
+    try:
+        with torch.enable_grad(), _listening(model, calls, len(images), take):
+            losses = per_example_losses(loss, model(images.detach()), targets)
+        counted = Counter(p for call in calls for p in _own(call.layer).values())
+        used = _uses(losses)
+        recording.missed = {name for p, name in names.items() if used[p] != counted[p]}
+        # The pass must reach every layer and compute no parameter's gradient: it ends at the layers that come
+        # first, and at the few parameters that were missed.
+        ends: list[Any] = [call.edge for call in calls if call.first]
+        ends += [p for p, name in names.items() if name in recording.missed]
+        if ends:
+            torch.autograd.grad(losses.sum(), ends, allow_unused=True)
+    finally:
+        for call in calls:
+            call.release()
     return recording
 
 
@@ -106,7 +117,7 @@ def _listening(model: nn.Module, calls: list[_Call], n: int, take: Callable[[_Ca
         if by_example and output.requires_grad:
             # The edge and a hook: both keep meaning this output, also when an activation then changes it in place.
             call = _Call(layer, inputs.detach(), get_gradient_edge(output), not inputs.requires_grad)
-            output.register_hook(partial(take, call))  # type: ignore[no-untyped-call]
+            call.hook = output.register_hook(partial(take, call))  # type: ignore[no-untyped-call]
             calls.append(call)
 
     handles = [layer.register_forward_hook(listen) for layer in model.modules() if _own(layer) and _alone(layer)]

@@ -15,8 +15,8 @@ from torch import Tensor
 
 Norm = Literal[1, 2]
 
-_CHUNK = 2**20
-"""How many numbers fit into the cache (4 MB): larger temporaries cost more time than their arithmetic."""
+_CHUNK = 2**18
+"""How many numbers fit into the cache (1 MB): larger temporaries cost more time than their arithmetic."""
 
 
 def some_at_a_time(n: int, size: int) -> Iterator[slice]:
