@@ -14,17 +14,20 @@ from counterpoise._check import InputError, in_range, positive
 from counterpoise.interface import Progress
 from counterpoise.privacy import Plan, noise
 
-CHUNK = 1024
+CHUNK = 128
+"""Images at a time: they are copied to one place that stays in the processor's cache, which is four times as fast."""
 
 
-def clipped_sum(weights: Tensor, features: Tensor, labels: Tensor, plan: Plan) -> Tensor:
-    """The sum over images of clipped gradients, [classes, size]."""
+def clipped_sum(weights: Tensor, features: Tensor, labels: Tensor, batch: Tensor, plan: Plan) -> Tensor:
+    """The sum of the clipped gradients of the images at the indices `batch`, [classes, size]."""
     total = torch.zeros_like(weights)
-    for some, theirs in zip(torch.split(features, CHUNK), torch.split(labels, CHUNK), strict=True):
-        errors = torch.softmax(some @ weights.T, 1)
-        errors[torch.arange(len(some)), theirs] -= 1
-        norms = errors.norm(dim=1) * some.norm(dim=1)
-        total += (errors * plan.clip.weights(norms)[:, None]).T @ some
+    place = features.new_empty(CHUNK, features.shape[1])
+    for chosen in torch.split(batch, CHUNK):
+        some = torch.index_select(features, 0, chosen, out=place[: len(chosen)])
+        errors = torch.softmax(weights @ some.T, 0)
+        errors[labels[chosen], torch.arange(len(chosen))] -= 1
+        norms = errors.norm(dim=0) * some.norm(dim=1)
+        total.addmm_(errors * plan.clip.weights(norms), some)
     return total
 
 
@@ -59,9 +62,7 @@ def fit_linear(
     mean = torch.zeros_like(weights)
     for index in range(plan.steps):
         batch = plan.sampling.draw(index, None if plan.secure else sampler_rng)
-        total = torch.zeros_like(weights)
-        for some in torch.split(batch, CHUNK):  # copied chunk by chunk: a batch of features can be a gigabyte
-            total += clipped_sum(weights, features[some], labels[some], plan)
+        total = clipped_sum(weights, features, labels, batch, plan)
         hidden = noise.hide({"weights": total}, plan.noise, plan.clip.bound, None if plan.secure else noise_rng)
         weights -= step * hidden["weights"] / plan.expected_batch
         mean.mul_(average).add_(weights, alpha=1 - average)
