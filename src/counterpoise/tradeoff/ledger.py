@@ -30,11 +30,11 @@ class Budget:
 
     def sentence(self) -> str:
         """Both numbers in plain words."""
-        chosen = f"epsilon {self.chosen:.3g}" if math.isfinite(self.chosen) else "no proved epsilon"
+        chosen = f"epsilon {_plain(self.chosen)}" if math.isfinite(self.chosen) else "no proved epsilon"
         parts = [f"{self.party}: the chosen model alone has {chosen} (delta {self.delta:g})"]
         proved = self.trainings - self.unproved
         if proved:
-            total = f"{self.campaign:.3g}" if math.isfinite(self.campaign) else "no finite bound"
+            total = _plain(self.campaign) if math.isfinite(self.campaign) else "no finite bound"
             parts.append(f"publishing all {proved} private trainings of the sweep has epsilon {total}")
         if self.unproved:
             parts.append(
@@ -65,3 +65,8 @@ def _releases(record: Record) -> tuple[Release, ...]:
 
 def _is(record: Record, standing: Standing) -> bool:
     return record.mechanism == standing.mechanism and record.degree == standing.degree
+
+
+def _plain(epsilon: float) -> str:
+    """Three digits, and no powers of ten below a million."""
+    return f"{epsilon:,.0f}" if 100 <= epsilon < 1e6 else f"{epsilon:.3g}"
