@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -44,7 +45,7 @@ def test_it_is_a_planned_mechanism() -> None:
     mechanism = DPSGD(Decimal(1))
     assert isinstance(mechanism, Mechanism)
     assert isinstance(mechanism, Planned)
-    assert mechanism.blank(TASK).model[1].weight.shape == (2, 64)  # type: ignore[index, union-attr]
+    assert mechanism.blank(TASK).model[1].weight.shape == (2, 64)  # type: ignore[index]
 
 
 @pytest.mark.parametrize("distribution", ["gaussian", "laplace"])
@@ -57,6 +58,30 @@ def test_it_learns_and_proves_what_it_planned(distribution: str) -> None:
     (guarantee,) = trained.guarantees
     expected = account(noise=1, sample_rate=0.2, steps=50, delta=1e-5, kind=distribution)  # type: ignore[arg-type]
     assert guarantee.epsilon == expected
+
+
+@pytest.mark.parametrize("clipping", ["automatic", "per-layer"])
+def test_other_clipping_learns_under_the_same_guarantee(clipping: str) -> None:
+    mechanism = DPSGD(Decimal(1), clipping=clipping)  # type: ignore[arg-type]
+    trained = mechanism.train(TASK, rng())
+    right = apply(trained.model, TASK.test.pixels).argmax(1) == TASK.test.labels["side"]
+    assert right.float().mean() > 0.9
+    assert trained.guarantees == DPSGD(Decimal(1)).guarantees(TASK)
+
+
+def test_secure_noise_is_recorded_and_not_repeated() -> None:
+    one, two = (DPSGD(Decimal(1), secure=True).train(TASK, rng()) for _ in range(2))
+    assert one.facts["secure_noise"] == 1
+    assert DPSGD(Decimal(1)).train(TASK, rng()).facts["secure_noise"] == 0
+    assert not torch.equal(one.model.state_dict()["1.weight"], two.model.state_dict()["1.weight"])
+
+
+def test_batch_normalisation_is_refused_before_training() -> None:
+    def mixing(shape: tuple[int, int, int], classes: int, rng: torch.Generator) -> nn.Module:
+        return nn.Sequential(nn.BatchNorm2d(1), linear(shape, classes, rng))
+
+    with pytest.raises(InputError, match=r"0 \(BatchNorm2d\): lets one image change what another's output is"):
+        DPSGD(Decimal(1)).train(replace(TASK, make_model=mixing), rng())
 
 
 def test_same_seed_same_weights_other_seed_others() -> None:

@@ -12,8 +12,10 @@ from torch import nn
 from counterpoise._check import one_of, positive
 from counterpoise.grid import DegreeKind
 from counterpoise.interface import Task, Trained
-from counterpoise.privacy import Flat, Gaussian, Laplace, Plan, Poisson, Schedule, fit
+from counterpoise.privacy import Automatic, Flat, Gaussian, Laplace, PerLayer, Plan, Poisson, Schedule, fit
 from counterpoise.record import Guarantee
+
+_CLIPS = {"flat": Flat, "automatic": Automatic, "per-layer": PerLayer}
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,14 @@ class DPSGD:
     clip: float = 1.0
     distribution: Literal["gaussian", "laplace"] = "gaussian"
     accountant: Literal["pld", "rdp"] = "pld"
+    clipping: Literal["flat", "automatic", "per-layer"] = "flat"
     secure: bool = False
 
     def __post_init__(self) -> None:
         self.kind.check(self.noise)
         positive(clip=self.clip)
         one_of(("gaussian", "laplace"), distribution=self.distribution)
+        one_of(tuple(_CLIPS), clipping=self.clipping)
         one_of(("pld", "rdp"), accountant=self.accountant)
 
     def plan(self, task: Task) -> Plan:
@@ -51,7 +55,7 @@ class DPSGD:
             sampling,
             steps=sampling.steps(task.recipe.epochs),
             delta=task.delta,
-            clip=Flat(self.clip, noise.norm),
+            clip=_CLIPS[self.clipping](bound=self.clip, norm=noise.norm),
             accountant=self.accountant,
             secure=self.secure,
         )

@@ -11,6 +11,7 @@ from counterpoise.privacy.isolation import check_isolation, convert
 from counterpoise.privacy.noise import Gaussian, Laplace
 from counterpoise.privacy.plan import Plan
 from counterpoise.privacy.sampling import FullBatch, Poisson, Shuffled
+from counterpoise.privacy.tuning import draw_trials, select_cost
 
 __all__ = [
     "AuditError",
@@ -31,7 +32,9 @@ __all__ = [
     "clipped_gradient",
     "compose",
     "convert",
+    "draw_trials",
     "fit",
     "private_gradient",
+    "select_cost",
     "spend",
 ]

@@ -1,0 +1,60 @@
+"""The published sizes and the published names of weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from counterpoise._check import InputError
+from counterpoise.models.resnet import NORMS, ResNet, resnet18
+from counterpoise.models.vgg import VGG, vgg16
+
+
+def rng() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+@pytest.fixture
+def published() -> tuple[ResNet, VGG]:
+    """Without weights, which would fill half a gigabyte."""
+    with torch.device("meta"):
+        return ResNet((3, 224, 224), 1000, (2, 2, 2, 2), NORMS["batch"]), VGG((3, 224, 224), 1000, "none")
+
+
+def test_published_sizes(published: tuple[ResNet, VGG]) -> None:
+    sizes = [sum(p.numel() for p in model.parameters()) for model in published]
+    assert sizes == [11_689_512, 138_357_544]
+
+
+def test_published_names(published: tuple[ResNet, VGG]) -> None:
+    residual, deep = (model.state_dict() for model in published)
+    assert len(residual) == 122
+    assert {
+        "conv1.weight",
+        "bn1.running_mean",
+        "layer1.1.conv2.weight",
+        "layer2.0.downsample.1.bias",
+        "fc.bias",
+    } <= set(residual)
+    assert residual["conv1.weight"].shape == (64, 3, 7, 7)
+    assert len(deep) == 32
+    assert {"features.0.weight", "features.28.bias", "classifier.0.weight", "classifier.6.bias"} <= set(deep)
+
+
+@pytest.mark.parametrize(("make", "side"), [(resnet18, 32), (resnet18, 48), (resnet18, 64), (vgg16, 32), (vgg16, 48)])
+def test_sizes_of_images(make: Any, side: int) -> None:
+    kwargs = {"blocks": (1, 1, 1, 1)} if make is resnet18 else {}
+    assert make((3, side, side), 7, rng(), **kwargs).eval()(torch.rand(2, 3, side, side)).shape == (2, 7)
+
+
+def test_wrong_choices_are_one_sentence() -> None:
+    with pytest.raises(InputError, match="norm='layer' must be one of 'batch', 'group'"):
+        resnet18((3, 32, 32), 10, rng(), norm="layer")
+    with pytest.raises(InputError, match="resnet18 needs images of at least 16 x 16 pixels"):
+        resnet18((3, 8, 8), 10, rng())
+    with pytest.raises(InputError, match="norm='layer' must be one of"):
+        vgg16((3, 32, 32), 10, rng(), norm="layer")
+    with pytest.raises(InputError, match="vgg16 needs images of at least 32 x 32 pixels"):
+        vgg16((3, 16, 16), 10, rng())
