@@ -16,8 +16,8 @@ from counterpoise.reproduce._private_heads import Fixed, Head, table, train_leve
 from counterpoise.reproduce.settings import Settings
 
 HEADS = (
-    Head(1.0, 8192, 80, 0.1, 700.0, 0.97, "97.9 (DPSUR 97.93, accounting contested)", "98.33 +- .05"),
-    Head(3.0, 8192, 80, 0.1, 2000.0, 0.97, "98.7 (Tramèr and Boneh)", "98.74 +- .05"),
+    Head(1.0, 8192, 80, 0.1, 500.0, 0.95, "97.9 (DPSUR 97.93, accounting contested)", "98.33 +- .05"),
+    Head(3.0, 8192, 80, 0.1, 1500.0, 0.9, "98.7 (Tramèr and Boneh)", "98.74 +- .05"),
 )
 SEEDS = {"quick": 1, "cpu": 5, "paper": 10}
 LEAVES, POWER = 1000, 0.25
