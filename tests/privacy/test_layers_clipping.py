@@ -194,5 +194,16 @@ def test_forms_of_a_linear_layer_agree() -> None:
     product, kept = Outer(inputs, signals), Kept(Outer(inputs, signals).each())
     weights = torch.tensor([1.0, 0.5, -1.0])
     for norm in (1, 2):
-        torch.testing.assert_close(product.powers(norm), kept.powers(norm))
+        torch.testing.assert_close(product.powers(norm), kept.powers(norm), rtol=1e-4, atol=0)
     torch.testing.assert_close(product.total(weights), kept.total(weights))
+
+
+def test_norms_are_never_too_small_where_positions_cancel() -> None:
+    """Two positions that almost cancel: single precision may lose all that is left, and must not lose the bound."""
+    torch.manual_seed(0)
+    for scale in (1e-2, 1e-3, 1e-4, 1e-5):
+        inputs = torch.randn(50, 1, 40).expand(-1, 2, -1).contiguous()
+        signals = torch.randn(50, 1, 30)
+        signals = torch.cat((signals, -signals + scale * torch.randn(50, 1, 30)), 1)
+        exact = torch.bmm(signals.double().transpose(1, 2), inputs.double()).flatten(1).square().sum(1)
+        assert (Outer(inputs, signals).powers(2).double() >= exact).all()

@@ -17,7 +17,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from counterpoise.privacy.layers.per_example import Kept, Norm, PerExample, gram_product, positions_last, some_at_a_time
+from counterpoise.privacy.layers.per_example import (
+    Kept,
+    Norm,
+    PerExample,
+    gram_product,
+    positions_last,
+    some_at_a_time,
+    sum_from_above,
+)
 
 Pair = tuple[int, int]
 
@@ -140,8 +148,7 @@ class Gram:
         for i in range(0, some.weight.shape[2] * some.dilation[0], some.dilation[0]):
             for j in range(0, some.weight.shape[3] * some.dilation[1], some.dilation[1]):
                 gram += between[:, i : i + up, j : j + across, i : i + up, j : j + across]
-        gram *= torch.bmm(signals.transpose(1, 2), signals).view_as(gram)
-        return gram.flatten(1).sum(1).clamp_min(0)
+        return sum_from_above(gram.flatten(3).flatten(1, 2).mul_(torch.bmm(signals.transpose(1, 2), signals)))
 
     def total(self, weights: Tensor) -> Tensor:
         """One call of the library, of weighted signals."""

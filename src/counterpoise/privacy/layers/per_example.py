@@ -110,7 +110,17 @@ def gram_product(inputs: Tensor, signals: Tensor) -> Tensor:
     """The squared norms of sum_p signal_p x input_p: sum_pq (signal_p . signal_q)(input_p . input_q)."""
     gram = torch.bmm(inputs, inputs.transpose(1, 2))
     gram *= torch.bmm(signals, signals.transpose(1, 2))
-    return gram.flatten(1).sum(1).clamp_min(0)
+    return sum_from_above(gram)
+
+
+def sum_from_above(gram: Tensor) -> Tensor:
+    """The sums of Gram matrices [n, p, p], never below the truth.
+
+    Where positions cancel, the sum is as uncertain as single precision of the largest value it could have had. A norm
+    that is too small would let a gradient through that is too large, so this uncertainty is added.
+    """
+    largest = gram.diagonal(dim1=1, dim2=2).clamp_min(0).sqrt().sum(1).square()
+    return gram.flatten(1).sum(1).clamp_min(0) + 1e-6 * largest
 
 
 @dataclass(frozen=True)
@@ -127,7 +137,7 @@ class Rows:
             return Kept(self.each()).powers(norm)
         same = (self.rows[:, :, None] == self.rows[:, None, :]).to(self.signals.dtype)
         same *= torch.bmm(self.signals, self.signals.transpose(1, 2))
-        return same.flatten(1).sum(1).clamp_min(0)
+        return sum_from_above(same)
 
     def total(self, weights: Tensor) -> Tensor:
         """Scattered into one table."""
