@@ -97,6 +97,13 @@ def test_converted_models_pass_and_train(mixer: Any) -> None:
     assert type(original.get_submodule("1")) is type(mixer)
 
 
+def test_clipping_by_itself_refuses_batch_norm_that_learns() -> None:
+    network = model(nn.BatchNorm2d(8))
+    with pytest.raises(InputError, match=r"1 \(BatchNorm2d\): mixes the images of a batch"):
+        clipped_gradient(network, IMAGES, TARGETS)
+    assert clipped_gradient(network.eval(), IMAGES, TARGETS).norms.shape == (4,)
+
+
 def test_converted_vectors_keep_their_information() -> None:
     network = nn.Sequential(nn.Linear(3, 32), nn.BatchNorm1d(32))
     outputs = convert(network)(torch.rand(5, 3))
