@@ -123,8 +123,8 @@ def _listening(model: nn.Module, calls: list[_Call], n: int, take: Callable[[_Ca
     for name, layer in model.named_modules():
         if isinstance(layer, nn.modules.batchnorm._BatchNorm) and (layer.training or not layer.track_running_stats):
             raise InputError(
-                f"{name or 'the model'} ({type(layer).__name__}): mixes the images of a batch, so no image has a gradient"
-                " of its own; counterpoise.privacy.convert(model) replaces it by GroupNorm."
+                f"{name or 'the model'} ({type(layer).__name__}): mixes the images of a batch, so no image has a"
+                " gradient of its own; counterpoise.privacy.convert(model) replaces it by GroupNorm."
             )
     handles = [layer.register_forward_hook(listen) for layer in model.modules() if _own(layer) and _alone(layer)]
     try:
