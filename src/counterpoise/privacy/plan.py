@@ -95,7 +95,7 @@ class Plan:
         """The same plan with the least noise that keeps epsilon, to four digits and never below."""
         _check.positive(epsilon=epsilon)
         plan = self if delta is None else replace(self, delta=delta)
-        return plan._least_noise(lambda multiplier: plan.with_noise(multiplier).spent().epsilon <= epsilon)
+        return plan._least_noise(lambda multiplier: plan.with_noise(multiplier).spent().epsilon, epsilon)
 
     def calibrate_attack(self, true_positive_rate: float, false_positive_rate: float) -> Plan:
         """The same plan with the least noise under which no membership attacker does better than this.
@@ -109,25 +109,30 @@ class Plan:
                 f" false_positive_rate={false_positive_rate:g}: guessing at random reaches that."
             )
 
-        def keeps(multiplier: float) -> bool:
-            return self.with_noise(multiplier).attack_bound(false_positive_rate) <= true_positive_rate
+        def bound(multiplier: float) -> float:
+            return self.with_noise(multiplier).attack_bound(false_positive_rate)
 
-        return self._least_noise(keeps)
+        return self._least_noise(bound, true_positive_rate)
 
     def attack_bound(self, false_positive_rate: float) -> float:
         """The most members any attack can find at this false-positive rate, as a share."""
         return accounting.true_positive_bound([self.release], false_positive_rate, self.adjacency)
 
-    def _least_noise(self, keeps: Callable[[float], bool]) -> Plan:
-        """Bisection on the logarithm of the multiplier. `keeps` is monotone: more noise never costs more."""
-        low, high = 0.3, 0.6
-        while not keeps(high):
-            low, high = high, high * 2
-            if high > 1e6:
+    def _least_noise(self, cost: Callable[[float], float], goal: float) -> Plan:
+        """The root of log cost - log goal over the logarithm of the multiplier, where both are nearly straight."""
+        from scipy.optimize import brentq
+
+        def excess(exponent: float) -> float:
+            return math.log(min(max(cost(math.exp(exponent)), 1e-12), 1e12) / goal)
+
+        low, high = math.log(0.3), math.log(0.6)
+        while excess(high) > 0:
+            low, high = high, high + math.log(2)
+            if high > math.log(1e6):
                 raise InputError("No amount of noise reaches this goal in so many steps; ask for less, or train less.")
-        while low > 1e-3 and keeps(low):
-            low, high = low / 2, low
-        while high / low > 1.0001:
-            middle = math.sqrt(low * high)
-            low, high = (low, middle) if keeps(middle) else (middle, high)
-        return self.with_noise(high)
+        while low > math.log(1e-3) and excess(low) <= 0:
+            low, high = low - math.log(2), low
+        root = float(brentq(excess, low, high, xtol=2e-5)) if excess(low) > 0 else low
+        while excess(root) > 0:  # the root is met from either side; the goal is not
+            root += 2e-5
+        return self.with_noise(math.exp(root))
