@@ -145,9 +145,9 @@ def opacus(mode: str, model: nn.Module, images: Tensor, targets: Tensor, optimis
     criterion: Any = parts[2] if mode == "ghost" else nn.CrossEntropyLoss()
 
     def step() -> None:
-        private_optimiser.zero_grad()
         criterion(private(images), targets).backward()
         private_optimiser.step()
+        private_optimiser.zero_grad()  # at the end, or its gradients of every example would wait for the next round
 
     return step
 
