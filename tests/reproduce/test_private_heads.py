@@ -105,10 +105,11 @@ def test_private_cifar10_says_when_the_files_hold_less_than_all(
     run = reproduction("private-cifar10")
     text = run(tmp_path / "data", "paper", tmp_path / "out")
     assert "The files hold 60 of the 50,000 training images, so this is no more than scale cpu" in text
-    monkeypatch.setattr(module, "SUBSET", (40, 5))
+    monkeypatch.setitem(module.SUBSETS, "quick", (40, 5))
     quick = run(tmp_path / "data", "quick", tmp_path / "out")
     assert "CIFAR-10, 40 training and 5 test images" in quick
     assert "The files hold" not in quick
+    assert "Scale quick shows that all works, on fewer images" in quick
 
 
 def test_both_are_listed() -> None:
