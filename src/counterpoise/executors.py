@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
@@ -52,28 +52,32 @@ class Processes:
         context = multiprocessing.get_context("spawn")
         messages: multiprocessing.SimpleQueue[tuple[Job, float]] = context.SimpleQueue()
         pool = ProcessPoolExecutor(self.workers, context, initializer=_start, initargs=(messages, execute))
+        done = False
         try:
             for wave in waves:
-                running = {pool.submit(_work, job): job for job in wave}
-                while running:
-                    done, _ = wait(running, timeout=0.2)
-                    while not messages.empty():
-                        report(*messages.get())
-                    for future in done:
-                        report(running.pop(future), 1.0)
-                        future.result()
+                self._finish({pool.submit(_work, job): job for job in wave}, messages, report)
+            done = True
         except BrokenProcessPool:
             raise InputError(
                 "executor='processes': a worker process ended by itself (out of memory, or a script that does not"
                 " guard its call with \"if __name__ == '__main__':\"); try executor='serial'."
             ) from None
-        except BaseException:
-            # Nobody waits for what is under way: an unfinished training has written nothing.
-            for process in list((pool._processes or {}).values()):
-                process.terminate()
-            raise
         finally:
+            # Stopped early, nobody waits for what is under way: an unfinished training has written nothing.
+            for process in [] if done else list((pool._processes or {}).values()):
+                process.terminate()
             pool.shutdown(wait=True, cancel_futures=True)
+
+    @staticmethod
+    def _finish(running: dict[Future[None], Job], messages: Any, report: Report) -> None:
+        """Wait for one wave, passing on what its workers say."""
+        while running:
+            ended, _ = wait(running, timeout=0.2)
+            while not messages.empty():
+                report(*messages.get())
+            for future in ended:
+                report(running.pop(future), 1.0)
+                future.result()
 
 
 _worker: tuple[Any, Execute] | None = None
