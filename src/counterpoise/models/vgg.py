@@ -12,7 +12,7 @@ _STAGES = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 51
 
 
 class VGG(nn.Module):
-    """Simonyan and Zisserman, "Very deep convolutional networks", ICLR 2015. Parts are named as published weights are."""
+    """Simonyan and Zisserman, "Very deep convolutional networks", ICLR 2015, with the published names of its parts."""
 
     def __init__(self, shape: tuple[int, int, int], classes: int, norm: str) -> None:
         super().__init__()
