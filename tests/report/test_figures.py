@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import math
+import subprocess
 import sys
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -46,7 +48,12 @@ def test_every_family_is_drawn_for_every_mechanism_with_degrees() -> None:
             assert content.startswith(b"%PDF")
             assert f"{name.removesuffix('.pdf')}.png" in files
     assert "heat-dp-sgd-paper.pdf" in files
-    assert "matplotlib.pyplot" not in sys.modules
+
+
+def test_figures_are_drawn_without_pyplot() -> None:
+    """Pyplot looks for a screen and keeps every figure; in a process of its own, as other tests may have brought it."""
+    code = "import sys, test_figures as t; t.draw(t.EVIDENCE); sys.exit('matplotlib.pyplot' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parent, check=False).returncode == 0
 
 
 def test_forbidden_cells_are_masked_and_unmeasured_ones_blank() -> None:
