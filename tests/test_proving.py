@@ -19,7 +19,7 @@ from counterpoise.record import Party
 from counterpoise.running import run
 from counterpoise.store import Store
 from counterpoise.study import Study, Sweep, Training, Use
-from counterpoise.tradeoff import POLICIES, Choice, choose
+from counterpoise.tradeoff import MODES, POLICIES, Choice, choose
 
 STUDY = Study(
     model=Use("linear"),
@@ -42,8 +42,8 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def settings(folder: Path, policy: str) -> dict[str, tuple[Decimal, Decimal, float]]:
-    outcomes = choose(Store.open(folder).results(), policy, "paper").outcomes
+def settings(folder: Path, policy: str, mode: str = "paper") -> dict[str, tuple[Decimal, Decimal, float]]:
+    outcomes = choose(Store.open(folder).results(), policy, mode).outcomes
     return {
         name: (o.winner.degree, o.winner.explainability, o.winner.score)
         for name, o in outcomes.items()
@@ -51,12 +51,16 @@ def settings(folder: Path, policy: str) -> dict[str, tuple[Decimal, Decimal, flo
     }
 
 
+@pytest.mark.parametrize("mode", sorted(MODES))
 @pytest.mark.parametrize("policy", sorted(POLICIES))
-def test_the_proved_optimum_is_the_full_grids_with_fewer_trainings(full: Path, tmp_path: Path, policy: str) -> None:
-    search = Search(policy)
+def test_the_proved_optimum_is_the_full_grids_with_fewer_trainings(
+    full: Path, tmp_path: Path, policy: str, mode: str
+) -> None:
+    search = Search(policy, mode)
     results = run(STUDY, tmp_path, executor="serial", order=search)
-    assert settings(tmp_path, policy) == settings(full, policy)
-    assert len(results) < len(Store.open(full).results())
+    assert settings(tmp_path, policy, mode) == settings(full, policy, mode)
+    if mode == "paper" or policy == "unanimous":
+        assert len(results) < len(Store.open(full).results())
     assert all("is optimal" in words for words in search.sentences)
     assert check_certificate(tmp_path) == search.sentences
     for record in results:  # a proved run's records are the full run's
@@ -79,6 +83,14 @@ def test_a_tampered_certificate_is_refused(full: Path, tmp_path: Path) -> None:
     private = next(i for i, s in enumerate(honest["skipped"]) if s["mechanism"] == "dp-sgd" and s["guarantees"])
     refused(lambda s: s[private]["guarantees"][0].update(epsilon=99.0), "is not what its noise and steps give")
     refused(lambda s: s[private].update(privacy_gain=0.0), "the privacy gain 0.0 of .* should be")
+    refused(lambda s: s.pop(), "with the finished ones, are not the 26 of results.json")
+    refused(lambda s: s[0].update(digest="another"), "with the finished ones, are not the 26 of results.json")
+    path.write_text(json.dumps({**honest, "sentences": ["dp-sgd: all is well."]}))
+    with pytest.raises(InputError, match=r"its sentences are not what its records and bounds prove: dp-sgd: dp-sgd at"):
+        check_certificate(tmp_path)
+    path.write_text(json.dumps({**honest, "schema": "counterpoise/certificate/1"}))
+    with pytest.raises(InputError, match="run --prove again to write it anew"):
+        check_certificate(tmp_path)
     # A skipped training whose real bound wins: the autoencoder's smallest code, left out by hand.
     path.write_text(json.dumps(honest))
     smallest = next(
@@ -87,16 +99,40 @@ def test_a_tampered_certificate_is_refused(full: Path, tmp_path: Path) -> None:
     entry = next(s for s in honest["skipped"] if s["mechanism"] == "autoencoder")
     added = {**entry, "degree": "0.1", "privacy_gain": 0.9, "party": smallest.party}
     other = {**added, "party": "b" if smallest.party == "a" else "a"}
-    for party_record in Store.open(full).results():
-        if (party_record.mechanism, party_record.degree) == ("autoencoder", Decimal("0.1")):
-            (tmp_path / "records" / f"{party_record.digest}.json").unlink()
+    dropped = [r for r in Store.open(full).results() if (r.mechanism, r.degree) == ("autoencoder", Decimal("0.1"))]
+    for record in dropped:
+        (tmp_path / "records" / f"{record.digest}.json").unlink()
+    for entry, record in zip((added, other), sorted(dropped, key=lambda r: r.party != smallest.party), strict=True):
+        entry["digest"] = record.digest
     refused(lambda s: s.extend([added, other]), "does not prove autoencoder: a skipped training could still win")
+
+
+def test_the_measured_mode_skips_what_the_requirements_forbid(tmp_path: Path) -> None:
+    search = Search("unanimous", "measured")
+    results = run(STUDY, tmp_path, executor="serial", order=search)
+    allowed = {degree for degree in Grid.span(0, 2, "0.25").values if degree > Decimal("0.5")}
+    assert {record.degree for record in results if record.mechanism == "dp-sgd"} <= allowed
+    assert json.loads((tmp_path / CERTIFICATE).read_text())["mode"] == "measured"
+
+
+def test_an_epsilon_is_checked_by_the_accountant_that_gave_it(tmp_path: Path) -> None:
+    by_moments = Sweep("dp-sgd", degrees=["0.5", "2"], options={"accountant": "rdp"})
+    run(STUDY.model_copy(update={"mechanisms": (by_moments,)}), tmp_path, executor="serial", order=Search())
+    path = tmp_path / CERTIFICATE
+    stated = json.loads(path.read_text())
+    (guarantee,) = stated["skipped"][0]["guarantees"]
+    assert guarantee["accountant"] == "rdp"
+    check_certificate(tmp_path)
+    guarantee["accountant"] = "pld"  # the same noise and steps give another epsilon
+    path.write_text(json.dumps(stated))
+    with pytest.raises(InputError, match="is not what its noise and steps give"):
+        check_certificate(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("requires", "policy", "complaint"),
     [
-        (("ssim >= 0.5",), "unanimous", r"'ssim >= 0\.5' has no bound before training, so no training can be skipped"),
+        (("ssim <= 0.5",), "unanimous", r"'ssim <= 0\.5' has no bound before training, so no training can be skipped"),
         (("minimum utility_loss",), "unanimous", "has no bound before training"),
         (("utility_loss <= 0.1",), "paper", "a party that drops out can raise a cell's score; run without --prove"),
     ],

@@ -102,7 +102,9 @@ def run(
     mode: Mode = "measured",
     prove: Annotated[
         bool,
-        typer.Option("--prove", help="train only until the paper mode's optimum is proved, and write a certificate"),
+        typer.Option(
+            "--prove", help="train only until the optimum of policy and mode is proved, and write a certificate"
+        ),
     ] = False,
 ) -> None:
     """Train and measure what is missing, decide, and write the report."""
@@ -124,7 +126,7 @@ def run(
     if seeds is not None:
         at_least(1, seeds=seeds)
         whole = whole.model_copy(update={"seeds": tuple(range(seeds))})
-    search = Search(policy) if prove else None
+    search = Search(policy, mode) if prove else None
     live = Live(Console())
     try:
         with live:
@@ -146,7 +148,7 @@ def run(
     console = Console()
     for words in search.sentences if search else ():
         _show.say(console, words)
-    decision = decide(results, policy=policy, mode="paper" if prove else mode)
+    decision = decide(results, policy=policy, mode=mode)
     _show.say(console, decision.sentence(), "bold")
     _show.files(console, publish(Store.open(out), results, decision))
 

@@ -6,12 +6,14 @@ bounded by the smallest utility loss U_low that is possible at all:
     T = (P + w (1 - U)) / (2 + U)  falls with U for P >= 0 and w in [0, 1], so  T <= T(U_low)
 
 with U_low = Acc(baseline) - 1 where U is accuracy lost (nothing is more accurate than 1), and 0 where U is an earth
-mover's distance. A cell whose bound does not win cannot win when it is trained.
+mover's distance. In the measured mode P and the quality of a map are at most 1, which is rarely tight: there trainings
+are skipped mostly because what is known before them (degree, epsilon, explainability) forbids all of their cells.
+A cell whose bound does not win cannot win when it is trained.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -19,17 +21,29 @@ from counterpoise._check import InputError
 from counterpoise.grid import DegreeKind, text
 from counterpoise.record import Explained, Guarantee, Measurement, Party, Record, Results
 from counterpoise.tradeoff.choice import Choice, Decision, choose
+from counterpoise.tradeoff.modes import PAPER, Mode
 from counterpoise.tradeoff.policies import Policy, policy_named
-from counterpoise.tradeoff.requirements import Bound, parse
+from counterpoise.tradeoff.requirements import Bound, Requirement, parse
 
 LOSSES = ("accuracy_loss", "pooled_emd", "no_loss")
-"""Utility losses with a known lower bound."""
+"""Utility losses of source papers that have a known lower bound."""
+
+_HIGHEST = {"accuracy": 1.0, "membership_privacy": 1.0, "ssim": 1.0}
+_LOWEST = {"membership_advantage": -1.0, "emd_per_image": 0.0, "mse": 0.0, "pooled_emd": 0.0}
+_HIGHEST_OF_MAPS = {"explanation_quality": 1.0, "faithfulness": 1.0, "insertion": 1.0, "stability": 1.0}
+_LOWEST_OF_MAPS = {"deletion": 0.0}
+_LOWEST_BY_BASELINE = ("accuracy_loss", "task_loss")
+"""The best values that measures can have by their definition: the least, or for the last two Acc(baseline) - 1."""
 
 
 @dataclass(frozen=True)
 class Prospect:
-    """A training that has not been done: what it will prove, and its privacy gain."""
+    """A training that has not been done: what it will prove, and its privacy gain in the paper's mode.
 
+    `digest` is the name that its record would have.
+    """
+
+    digest: str
     party: str
     mechanism: str
     kind: DegreeKind
@@ -47,10 +61,15 @@ def lowest_loss(loss: str, baseline_accuracy: float) -> float:
     return baseline_accuracy - 1 if loss == "accuracy_loss" else 0.0
 
 
-def best_case(prospect: Prospect, levels: Sequence[Decimal], baseline_accuracy: float) -> Record:
-    """The record that the training could at best have. Its digest is empty: nothing was trained."""
-    loss = lowest_loss(prospect.loss, baseline_accuracy)
-    exact = Measurement.exact
+def best_case(prospect: Prospect, levels: Sequence[Decimal], baseline_accuracy: float, mode: Mode) -> Record:
+    """The record that the training could at best have. No record has its empty digest: nothing was trained."""
+    measured = {**_HIGHEST, **_LOWEST, **dict.fromkeys(_LOWEST_BY_BASELINE, baseline_accuracy - 1)}
+    of_maps = {**_HIGHEST_OF_MAPS, **_LOWEST_OF_MAPS}
+    gains = dict.fromkeys(levels, 0.0)
+    if mode == PAPER:
+        loss = lowest_loss(prospect.loss, baseline_accuracy)
+        measured |= {"privacy_gain": prospect.privacy_gain, "utility_loss": loss}
+        gains = {level: float(level) * (1 - loss) for level in levels}
     return Record(
         digest="",
         party=prospect.party,
@@ -58,31 +77,34 @@ def best_case(prospect: Prospect, levels: Sequence[Decimal], baseline_accuracy: 
         kind=prospect.kind,
         degree=prospect.degree,
         seed=prospect.seed,
-        measurements={"privacy_gain": exact(prospect.privacy_gain), "utility_loss": exact(loss)},
-        explained=tuple(Explained(w, {"explainability_gain": exact(float(w) * (1 - loss))}) for w in levels),
+        measurements=_exact(measured),
+        explained=tuple(Explained(w, _exact({**of_maps, "explainability_gain": gains[w]})) for w in levels),
         guarantees=prospect.guarantees,
     )
 
 
-def with_best_cases(results: Results, prospects: Sequence[Prospect], levels: Sequence[Decimal]) -> Results:
+def _exact(values: Mapping[str, float]) -> dict[str, Measurement]:
+    return {name: Measurement.exact(value) for name, value in values.items()}
+
+
+def with_best_cases(results: Results, prospects: Sequence[Prospect], levels: Sequence[Decimal], mode: Mode) -> Results:
     """The finished records, and the best case of every other training; baselines must be finished."""
     accuracy = {
         (r.party, r.seed): r.measurements["accuracy"].value for r in results if r.mechanism == "plain" and not r.refusal
     }
-    hoped = tuple(best_case(p, levels, accuracy[p.party, p.seed]) for p in prospects)
+    hoped = tuple(best_case(p, levels, accuracy[p.party, p.seed], mode) for p in prospects)
     return replace(results, records=(*results.records, *hoped))
 
 
-def refuse_unbounded(parties: Sequence[Party], policy: Policy, degrees: frozenset[str]) -> None:
+def refuse_unbounded(parties: Sequence[Party], policy: Policy, degrees: frozenset[str], mode: Mode) -> None:
     """Raise where a requirement or policy could make a cell win that its best case does not show winning."""
-    known = degrees | {"explainability", "epsilon", "privacy", "privacy_gain"}
-    towards_best = {("utility_loss", "<="), ("utility_loss", "<"), ("explanation", ">="), ("explanation", ">")}
+    known = degrees | {"explainability", "epsilon"} | ({"privacy", "privacy_gain"} if mode == PAPER else set())
     for party in parties:
         for words in party.requires:
             requirement = parse(words)
             if requirement.quantity in known:
                 continue
-            if not isinstance(requirement, Bound) or (requirement.quantity, requirement.relation) not in towards_best:
+            if not _towards_best(requirement, mode):
                 raise InputError(
                     f"party {party.name!r}: '{words}' has no bound before training, so no training can be skipped;"
                     " run without --prove."
@@ -94,11 +116,23 @@ def refuse_unbounded(parties: Sequence[Party], policy: Policy, degrees: frozense
                 )
 
 
-def settle(results: Results, prospects: Sequence[Prospect], levels: Sequence[Decimal], policy: str) -> Decision:
-    """The paper-mode decision over finished records and best cases together."""
+def _towards_best(requirement: Requirement, mode: Mode) -> bool:
+    """Whether a training that misses it by its best case misses it for sure."""
+    if not isinstance(requirement, Bound):
+        return False
+    quantity = mode.resolve(requirement.quantity)
+    highest = {**_HIGHEST, **_HIGHEST_OF_MAPS}.keys() | {PAPER.explanation}
+    lowest = {**_LOWEST, **_LOWEST_OF_MAPS}.keys() | {*_LOWEST_BY_BASELINE, PAPER.utility_loss}
+    return quantity in (highest if requirement.relation in (">=", ">") else lowest)
+
+
+def settle(
+    results: Results, prospects: Sequence[Prospect], levels: Sequence[Decimal], policy: str, mode: Mode
+) -> Decision:
+    """The decision over finished records and best cases together."""
     degrees = frozenset(r.kind.name for r in results) | {p.kind.name for p in prospects}
-    refuse_unbounded(results.parties, policy_named(policy), degrees)
-    return choose(with_best_cases(results, prospects, levels), policy, "paper")
+    refuse_unbounded(results.parties, policy_named(policy), degrees, mode)
+    return choose(with_best_cases(results, prospects, levels, mode), policy, mode)
 
 
 def proved(decision: Decision, mechanism: str, prospects: Sequence[Prospect]) -> bool:
@@ -116,9 +150,10 @@ def next_degree(decision: Decision, mechanism: str) -> Decimal:
     return outcome.winner.degree
 
 
-def sentence(decision: Decision, mechanism: str, trained: int, total: int, prospects: Sequence[Prospect]) -> str:
-    """What was proved, in words."""
+def sentence(decision: Decision, mechanism: str, total: int, prospects: Sequence[Prospect]) -> str:
+    """What was proved, in words, of a mechanism with that many trainings in all."""
     outcome = decision.outcomes[mechanism]
+    trained = total - sum(prospect.mechanism == mechanism for prospect in prospects)
     if not isinstance(outcome, Choice):
         return f"{mechanism}: proved infeasible after {trained} of {total} trainings. {outcome.sentence}"
     skipped = {prospect.degree for prospect in prospects if prospect.mechanism == mechanism}
