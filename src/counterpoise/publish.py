@@ -9,7 +9,7 @@ from pathlib import Path
 
 from counterpoise.grid import text
 from counterpoise.record import Release, Results
-from counterpoise.report import Gallery, write
+from counterpoise.report import Gallery, read_claims, write
 from counterpoise.store import Store
 from counterpoise.tradeoff import Budget, Decision, budgets
 
@@ -30,6 +30,7 @@ def publish(store: Store, results: Results, decision: Decision) -> tuple[Path, .
         galleries=galleries(store, results),
         budgets=campaign(results, decision),
         environment=store.manifest().environment,
+        claims=read_claims(store.root),
     )
 
 

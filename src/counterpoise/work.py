@@ -69,7 +69,12 @@ class Worker:
             job.degree,
             job.seed,
             refusal=self.prepared.refusals[family.name],
-            configuration={"study": self.study.name, "model": self.study.model.name, "images": len(self._data(job))},
+            configuration={
+                "study": self.study.name,
+                "model": self.study.model.name,
+                "explainer": self.study.explainer.name,
+                "images": len(self._data(job)),
+            },
             versions=versions(),
         )
         self.store.save(record if record.refusal else self._train(job, record, progress))

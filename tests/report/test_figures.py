@@ -6,6 +6,7 @@ import io
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from counterpoise.report.figures import draw, slug
 from counterpoise.report.figures.costs import accuracy, epsilon
 from counterpoise.report.figures.heat import heat_maps
 from counterpoise.report.figures.lines import chosen_degrees, four_lines, slices
+from counterpoise.report.figures.pictures import noisy
 from counterpoise.report.pixels import image_strip, map_strip, png, stretched, viridis
 from counterpoise.report.strips import shown
 from counterpoise.tradeoff import choose
@@ -48,6 +50,22 @@ def test_every_family_is_drawn_for_every_mechanism_with_degrees() -> None:
             assert content.startswith(b"%PDF")
             assert f"{name.removesuffix('.pdf')}.png" in files
     assert "heat-dp-sgd-paper.pdf" in files
+
+
+def test_noisy_copies_are_drawn_for_smoothgrad_only_and_their_noise_is_the_level() -> None:
+    named = tuple(replace(record, configuration={"explainer": "smoothgrad"}) for record in STUDY)
+    smooth = gather(replace(STUDY, records=named), EVIDENCE.decision, galleries=EVIDENCE.galleries)
+    assert "noisy-dp-sgd-north-clinic.pdf" in draw(smooth)
+    assert not any(name.startswith("noisy") for name in draw(EVIDENCE))
+    flat = np.full((1, 64, 64, 1), 128, dtype=np.uint8)
+    first, levels = EVIDENCE.galleries[0], EVIDENCE.galleries[0].levels
+    grey = Gallery(first.mechanism, first.party, first.degree, levels, flat, flat, np.zeros((len(levels), 1, 64, 64)))
+    canvas = np.asarray(noisy(grey).axes[0].images[0].get_array(), dtype=float)
+    gap = (canvas.shape[0] - 64 * len(grey.levels)) // len(grey.levels)
+    rows = [canvas[i * (64 + gap) : i * (64 + gap) + 64, :64] for i in range(len(grey.levels))]
+    assert np.all(rows[0] == 128)
+    assert rows[2].std() / 255 == pytest.approx(float(grey.levels[2]), rel=0.05)  # .2: few pixels are cut off
+    assert rows[1].std() < rows[2].std() < rows[5].std()
 
 
 def test_figures_are_drawn_without_pyplot() -> None:

@@ -10,9 +10,10 @@ import pytest
 from counterpoise.grid import DegreeKind, Grid
 from counterpoise.mechanisms.autoencoder import Autoencoder
 from counterpoise.record import Explained, Measurement, Party, Record, Results
+from counterpoise.report import Claim
 from counterpoise.reproduce.abbasi_sweeps import CIFAR, FER, MNIST, REDUCTIONS, Data, ratio, sweep_study
 from counterpoise.reproduce.abbasi_three_parties import three_parties
-from counterpoise.reproduce.claims import Claim, autoencoder_claims, dp_claims, table
+from counterpoise.reproduce.claims import autoencoder_claims, dp_claims, table
 from counterpoise.reproduce.settings import Settings
 
 NOISE = DegreeKind("noise", "up")

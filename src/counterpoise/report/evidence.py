@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from counterpoise._check import InputError, one_of
 from counterpoise.record import Results
+from counterpoise.report.claims import Claim
 from counterpoise.report.gallery import Gallery
 from counterpoise.tradeoff import MODES, POLICIES, Budget, Choice, Decision, Panel, choose
 
@@ -25,6 +26,12 @@ class Evidence:
     budgets: tuple[Budget, ...] = ()
     galleries: tuple[Gallery, ...] = ()
     environment: Mapping[str, str] | None = None
+    claims: tuple[Claim, ...] = ()
+
+    @property
+    def explainer(self) -> str:
+        """The name of the study's explainer; empty where the records do not say."""
+        return str(next((record.configuration.get("explainer", "") for record in self.results), ""))
 
     @property
     def modes(self) -> tuple[str, ...]:
@@ -48,12 +55,13 @@ def gather(
     budgets: Sequence[Budget] = (),
     galleries: Sequence[Gallery] = (),
     environment: Mapping[str, str] | None = None,
+    claims: Sequence[Claim] = (),
 ) -> Evidence:
     """Ask the decision's question under every policy, in both modes."""
     one_of(MODES, mode=decision.mode)
     one_of(POLICIES, policy=decision.policy)
     answers = {(policy, mode): _answer(results, decision, policy, mode) for policy in POLICIES for mode in MODES}
-    return Evidence(results, decision, answers, tuple(budgets), tuple(galleries), environment)
+    return Evidence(results, decision, answers, tuple(budgets), tuple(galleries), environment, tuple(claims))
 
 
 def _answer(results: Results, decision: Decision, policy: str, mode: str) -> Answer:

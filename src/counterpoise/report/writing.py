@@ -8,6 +8,7 @@ from pathlib import Path
 
 from counterpoise import _files
 from counterpoise.record import Results
+from counterpoise.report.claims import Claim
 from counterpoise.report.decision import Json, as_json
 from counterpoise.report.documents import documents
 from counterpoise.report.evidence import Evidence, gather
@@ -26,9 +27,10 @@ def write(
     galleries: Sequence[Gallery] = (),
     budgets: Sequence[Budget] = (),
     environment: Mapping[str, str] | None = None,
+    claims: Sequence[Claim] = (),
 ) -> tuple[Path, ...]:
     """Write the report into the folder `out`, and give the files' paths, the page first."""
-    files = render(gather(results, decision, budgets, galleries, environment))
+    files = render(gather(results, decision, budgets, galleries, environment, claims))
     for name, content in files.items():
         _files.write(out / name, content)
     return tuple(out / name for name in files)

@@ -9,6 +9,7 @@ from pathlib import Path
 from counterpoise._check import InputError, one_of
 from counterpoise.catalogue import Entry
 from counterpoise.reproduce import abbasi_sweeps
+from counterpoise.reproduce.abbasi_campaign import abbasi_campaign
 from counterpoise.reproduce.abbasi_example import abbasi_example
 from counterpoise.reproduce.abbasi_three_parties import abbasi_three_parties
 from counterpoise.reproduce.private_cifar10 import private_cifar10
@@ -19,6 +20,7 @@ Reproduction = Callable[[Settings], str]
 """Does the work and returns the comparison as text; its docstring's first line is what `list` shows."""
 
 BUILTIN: dict[str, Reproduction] = {
+    "abbasi-campaign": abbasi_campaign,
     "abbasi-example": abbasi_example,
     "abbasi-three-parties": abbasi_three_parties,
     "abbasi-mnist-dp": abbasi_sweeps.abbasi_mnist_dp,

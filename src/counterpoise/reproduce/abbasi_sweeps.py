@@ -6,7 +6,6 @@ named; here it is tanh-cnn throughout. Every reduction of a smaller scale is in 
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +13,13 @@ from decimal import Decimal
 from math import prod
 from pathlib import Path
 
-from counterpoise._files import write
 from counterpoise.grid import Grid
 from counterpoise.prepare import Job
 from counterpoise.publish import publish
 from counterpoise.record import Party, Results
-from counterpoise.reproduce.claims import Claim, autoencoder_claims, dp_claims, table
+from counterpoise.report import write_claims
+from counterpoise.reproduce.abbasi_campaign import ledger
+from counterpoise.reproduce.claims import autoencoder_claims, dp_claims, table
 from counterpoise.reproduce.settings import Settings
 from counterpoise.running import run
 from counterpoise.store import Store
@@ -124,30 +124,30 @@ def reproduce(data: Data, mechanism: str, settings: Settings) -> str:
     reduction = reduction_of(data, mechanism, settings.scale)
     study = sweep_study(data, mechanism, reduction, settings.data)
     results = run(study, settings.out, report=report_lines, started=report_start)
-    decision = choose(results, "paper", "paper")
-    paths = publish(Store.open(settings.out), results, decision)
     whole = reduction.images is None and reduction.epochs == 15
     claims = dp_claims(data.title, results, whole) if mechanism == "dp" else autoencoder_claims(data.title, results)
-    write(settings.out / "comparison.json", _comparison(settings, study, results, claims))
-    return "\n".join(
-        [
-            f"{study.name}, scale {settings.scale}: {reduction.sentence(mechanism)}.",
-            table(claims),
-            f"Report: {paths[0]}",
-        ]
+    write_claims(
+        settings.out,
+        claims,
+        {
+            "reproduction": study.name,
+            "scale": settings.scale,
+            "seeds": list(study.seeds),
+            "configuration": results.digest,
+            "versions": dict(results.records[0].versions),
+        },
     )
+    paths = publish(Store.open(settings.out), results, choose(results, "paper", "paper"))
+    lines = [f"{study.name}, scale {settings.scale}: {reduction.sentence(mechanism)}.", table(claims)]
+    if mechanism == "dp":
+        lines.append(campaign(results))
+    return "\n".join([*lines, f"Report: {paths[0]}"])
 
 
-def _comparison(settings: Settings, study: Study, results: Results, claims: tuple[Claim, ...]) -> bytes:
-    whole = {
-        "reproduction": study.name,
-        "scale": settings.scale,
-        "seeds": list(study.seeds),
-        "configuration": results.digest,
-        "versions": dict(results.records[0].versions),
-        "claims": [claim.as_json() for claim in claims],
-    }
-    return json.dumps(whole, indent=1).encode() + b"\n"
+def campaign(results: Results) -> str:
+    """What the sweep's trainings reveal together, and what would have cost less."""
+    proved = {record.degree: g for record in results for g in record.guarantees}
+    return ledger({degree: g.releases[0] for degree, g in proved.items()}, max(g.delta for g in proved.values()))
 
 
 def report_start(todo: Sequence[Job], done: Sequence[Job]) -> None:

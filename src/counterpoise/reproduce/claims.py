@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Literal
 
 import xarray as xr
 
 from counterpoise.record import Results
+from counterpoise.report import Claim, Verdict
 from counterpoise.tradeoff import PAPER, build, choose, score
 
-Verdict = Literal["seen", "not seen", "not decidable at this scale", "for comparison"]
 CLOSE = 0.05
 """How far a score may lie from the formula at the measured utility loss and still count as the same."""
-
-
-@dataclass(frozen=True)
-class Claim:
-    """One statement of a source, our number, and the verdict."""
-
-    statement: str
-    published: str
-    ours: str
-    verdict: Verdict
-
-    def as_json(self) -> dict[str, str]:
-        """Plain values."""
-        return asdict(self)
 
 
 def table(claims: Sequence[Claim]) -> str:

@@ -162,6 +162,6 @@ def sentence(decision: Decision, mechanism: str, total: int, prospects: Sequence
     highest = max((bound for bound in bounds if bound == bound), default=None)
     rest = "" if highest is None else f"; no skipped training can score above {highest:.4f}"
     return (
-        f"{mechanism}: {outcome.winner} is optimal (score {outcome.winner.score:.4f}),"
+        f"{outcome.winner} is optimal (score {outcome.winner.score:.4f}),"
         f" proved by {trained} of {total} trainings{rest}."
     )

@@ -10,7 +10,7 @@ from counterpoise.report.evidence import Evidence
 from counterpoise.report.figures.costs import accuracy, epsilon
 from counterpoise.report.figures.heat import heat_maps
 from counterpoise.report.figures.lines import four_lines, slices
-from counterpoise.report.figures.pictures import maps, released
+from counterpoise.report.figures.pictures import maps, noisy, released
 from counterpoise.report.figures.style import rendered, slug
 from counterpoise.report.figures.surface import surface
 from counterpoise.report.gallery import Gallery
@@ -51,6 +51,8 @@ def _figures(evidence: Evidence) -> Iterator[tuple[str, bool, Figure | None]]:
         yield f"released-{named}", True, released(group)
         if group[0].levels:
             yield f"maps-{named}", True, maps(group)
+            if evidence.explainer == "smoothgrad":
+                yield f"noisy-{named}", True, noisy(group[0])
 
 
 def _groups(galleries: tuple[Gallery, ...]) -> list[list[Gallery]]:

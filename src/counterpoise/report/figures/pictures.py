@@ -33,6 +33,18 @@ def maps(galleries: Sequence[Gallery], image: int = 0) -> Figure:
     return _grid(rows, levels, galleries[0], "maps of one image, degree by explainability")
 
 
+def noisy(gallery: Gallery) -> Figure:
+    """What SmoothGrad averages over: one draw an image and explainability degree, which is the noise's deviation."""
+    shown = gallery.originals[:COLUMNS]
+    draws = np.random.default_rng(0).standard_normal(shown.shape)
+    noise = [255 * float(level) * draws for level in gallery.levels]
+    rows = [
+        (text(level), list(np.clip(np.rint(shown + added), 0, 255).astype(np.uint8)))
+        for level, added in zip(gallery.levels, noise, strict=True)
+    ]
+    return _grid(rows, [], gallery, "noisy copies by explainability")
+
+
 def _grid(rows: Sequence[tuple[str, Sequence[Bytes]]], heads: Sequence[str], first: Gallery, title: str) -> Figure:
     """All images in one picture: far faster than one axes for each."""
     height, width = first.images.shape[1:3]
