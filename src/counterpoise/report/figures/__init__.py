@@ -51,8 +51,9 @@ def _figures(evidence: Evidence) -> Iterator[tuple[str, bool, Figure | None]]:
         yield f"released-{named}", True, released(group)
         if group[0].levels:
             yield f"maps-{named}", True, maps(group)
-            if evidence.explainer == "smoothgrad":
-                yield f"noisy-{named}", True, noisy(group[0])
+    explained = [gallery for gallery in evidence.galleries if len(gallery.originals) and gallery.levels]
+    if explained and evidence.explainer == "smoothgrad":
+        yield "noisy-copies", True, noisy(explained[0])
 
 
 def _groups(galleries: tuple[Gallery, ...]) -> list[list[Gallery]]:

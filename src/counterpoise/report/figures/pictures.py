@@ -42,7 +42,7 @@ def noisy(gallery: Gallery) -> Figure:
         (text(level), list(np.clip(np.rint(shown + added), 0, 255).astype(np.uint8)))
         for level, added in zip(gallery.levels, noise, strict=True)
     ]
-    return _grid(rows, [], gallery, "noisy copies by explainability")
+    return _grid(rows, [], gallery, "what SmoothGrad averages over, by explainability")
 
 
 def _grid(rows: Sequence[tuple[str, Sequence[Bytes]]], heads: Sequence[str], first: Gallery, title: str) -> Figure:
