@@ -309,6 +309,10 @@ def test_what_does_not_combine_is_refused_before_training_and_the_rest_goes_on(s
             {"parties": (Party("a"), Party("tiny", share=1e-6))},
             r"party 'tiny': share=1e-06 gives it no training image of class '0'",
         ),
+        (
+            {"parties": (Party("a", ("nois > 1",)),)},
+            r"party 'a': 'nois > 1' requires the unknown 'nois'; known: .*noise",
+        ),
         ({"delta": 0.5}, r"delta=0\.5 must be below 1/6\d\d"),
         ({"measures": (Use(part="accuracy"),)}, r"measure 'accuracy' is in every study already, or named twice"),
     ],

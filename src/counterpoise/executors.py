@@ -20,6 +20,7 @@ import torch
 
 from counterpoise._check import InputError, at_least
 from counterpoise.prepare import Job
+from counterpoise.training import one_thread
 
 Execute = Callable[[Job, Callable[[float], None]], None]
 Report = Callable[[Job, float], None]
@@ -28,15 +29,11 @@ Report = Callable[[Job, float], None]
 
 def serial(waves: Iterable[Sequence[Job]], execute: Execute, report: Report) -> None:
     """One after the other, in this process. All of one wave are finished before the next one is asked for."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+    with one_thread():
         for wave in waves:
             for job in wave:
                 execute(job, lambda done, job=job: report(job, done))  # type: ignore[misc]
                 report(job, 1.0)
-    finally:
-        torch.set_num_threads(threads)
 
 
 class Processes:

@@ -28,10 +28,13 @@ from counterpoise.record import Party
 from counterpoise.store import digest
 from counterpoise.study import Study, Sweep, Use
 from counterpoise.tags import refusal
+from counterpoise.tradeoff import refuse_unknown
 from counterpoise.training import generator
 
 BASELINE = "plain"
 """The mechanism that every other one is compared with; a study that does not list it gets it."""
+ROLES = ("privacy", "privacy_gain", "explanation", "utility_loss")
+"""What a requirement may name besides degrees and measures: each mechanism, or mode, has its own measure for it."""
 
 _BELOW = ("tradeoff", "report", "reproduce", "cli.py", "testing")
 """Parts of the source that cannot change a record's numbers."""
@@ -161,6 +164,9 @@ def prepare(study: Study) -> Prepared:
     if BASELINE not in mechanisms:
         mechanisms[BASELINE] = _family("mechanisms", Sweep(part=BASELINE), Mechanism)
     measures = _measures(study, mechanisms)
+    everywhere = (*catalogue.standard_measures(), *(use.name for use in study.measures))
+    degrees = [family.kind.name for family in mechanisms.values()]
+    refuse_unknown(study.parties, [*everywhere, *ROLES, *degrees])
     prepared = Prepared(
         study=study,
         target=target,
@@ -169,7 +175,7 @@ def prepare(study: Study) -> Prepared:
         mechanisms=mechanisms,
         explainer=_family("explainers", study.explainer, Explainer),
         measures=measures,
-        everywhere=(*catalogue.standard_measures(), *(use.name for use in study.measures)),
+        everywhere=everywhere,
     )
     prepared.refusals  # noqa: B018 - makes the model once: wrong options and sizes are told now
     return prepared

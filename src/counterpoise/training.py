@@ -48,6 +48,17 @@ def seeded(rng: torch.Generator) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Inside, torch computes with one thread: trainings beside each other would only wait for each other's."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
 def shuffled_batch(n: int, batch: int, seed: int, index: int) -> Tensor:
     """The indices of step `index`: epochs of shuffled batches, the last of an epoch possibly smaller."""
     epoch, position = divmod(index, steps_per_epoch(n, batch))

@@ -7,7 +7,7 @@ from counterpoise.tradeoff.matrix import build, score
 from counterpoise.tradeoff.modes import MEASURED, MODES, PAPER, Mode
 from counterpoise.tradeoff.policies import POLICIES, Egalitarian, Nash, Paper, Policy, Quorum, Unanimous, weights
 from counterpoise.tradeoff.relax import Infeasible, Relaxation
-from counterpoise.tradeoff.requirements import Bound, Extreme, Requirement, parse
+from counterpoise.tradeoff.requirements import Bound, Extreme, Requirement, parse, refuse_unknown
 from counterpoise.tradeoff.sensitivity import Shake, shaken, slopes
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "choose",
     "front",
     "parse",
+    "refuse_unknown",
     "score",
     "shaken",
     "slopes",

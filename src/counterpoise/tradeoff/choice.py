@@ -18,7 +18,7 @@ from counterpoise.tradeoff.matrix import build, decimals, score
 from counterpoise.tradeoff.modes import Mode, mode_named
 from counterpoise.tradeoff.policies import Policy, policy_named
 from counterpoise.tradeoff.relax import Infeasible, explain_infeasible
-from counterpoise.tradeoff.requirements import parse
+from counterpoise.tradeoff.requirements import parse, refuse_unknown
 
 RUNNERS_UP = 5
 
@@ -166,18 +166,12 @@ class Question:
 
 
 def _refuse_unknown(results: Results, parties: Sequence[Party], mode: Mode) -> None:
-    """A requirement on a quantity that no record has is a mistake, not an impossible wish."""
-    known = set(masks.degree_names(results)) | {"explainability", "epsilon"}
+    known = set(masks.degree_names(results))
     for record in results:
         known |= set(record.measurements)
         for cell in record.explained:
             known |= set(cell.measurements)
-    for party in parties:
-        for words in party.requires:
-            quantity = parse(words).quantity
-            if mode.resolve(quantity) not in known:
-                names = ", ".join(sorted(known | {"privacy", "explanation"}))
-                raise InputError(f"party {party.name!r}: '{words}' requires the unknown {quantity!r}; known: {names}.")
+    refuse_unknown(parties, known, mode.resolve)
 
 
 def _panel(table: xr.Dataset, question: Question) -> Panel:

@@ -7,12 +7,14 @@ forbid cells, whoever states it and in whatever order.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
 from counterpoise._check import InputError
 from counterpoise.grid import decimal, text
+from counterpoise.record import Party
 
 Relation = Literal[">=", ">", "<=", "<"]
 Way = Literal["maximum", "minimum"]
@@ -78,3 +80,16 @@ def parse(words: str) -> Requirement:
     raise InputError(
         f"requirement {words!r} must read like 'noise >= 1.8', 'utility_loss <= 0.05' or 'maximum privacy'."
     )
+
+
+def refuse_unknown(
+    parties: Iterable[Party], measured: Iterable[str], resolve: Callable[[str], str] = lambda word: word
+) -> None:
+    """A requirement on a quantity that is no degree and that nothing measures is a mistake, not an impossible wish."""
+    known = {*measured, "explainability", "epsilon"}
+    for party in parties:
+        for words in party.requires:
+            quantity = parse(words).quantity
+            if resolve(quantity) not in known:
+                names = ", ".join(sorted(known | {"privacy", "explanation"}))
+                raise InputError(f"party {party.name!r}: '{words}' requires the unknown {quantity!r}; known: {names}.")
