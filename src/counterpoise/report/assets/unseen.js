@@ -19,7 +19,7 @@ const Unseen = (() => {
         high: revive(line.high),
       }));
       Plot.draw(box.id, lines, {
-        xaxis: { title: { text: Plot.escape(chart.x) }, ...(chart.logarithmic && { type: "log" }) },
+        xaxis: { title: { text: Plot.escape(chart.x) }, ...(chart.logarithmic && { type: "log", dtick: "D2" }) },
         yaxis: { title: { text: Plot.escape(chart.y) } },
       });
     });

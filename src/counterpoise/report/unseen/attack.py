@@ -7,9 +7,9 @@ import xarray as xr
 
 from counterpoise.report.evidence import Evidence
 from counterpoise.report.quantities import quantity
-from counterpoise.report.unseen.losses import FEW, correlation
+from counterpoise.report.unseen.losses import correlation
 from counterpoise.report.unseen.parts import Chart, Curve, Line, Part, curve, has, trainings
-from counterpoise.report.words import say
+from counterpoise.report.words import percent, say
 
 ADVANTAGE, BOUND = "membership_advantage", "advantage_bound"
 
@@ -24,30 +24,29 @@ def attack(evidence: Evidence) -> Part | None:
             continue
         proved = table.where(np.isfinite(table["epsilon"]) & (table["epsilon"] > 0))
         found = trainings(proved, "epsilon", ADVANTAGE)
-        if found.sizes["training"] < FEW or np.ptp(found["epsilon"].values) == 0:
-            continue
-        sentences += _told(name, found)
-        charts.append(_chart(name, proved, plain))
+        told = _told(name, found)
+        if told:
+            sentences += told
+            charts.append(_chart(name, proved, plain))
     if not charts:
         return None
     if plain is not None:
-        sentences.append(f"Without protection the attack gains {say(100 * plain)} % on average.")
-    sentences.append("It is one simple attack: a better one may find more, up to the bound that epsilon proves.")
-    return Part("attack", "Does a larger 1/epsilon leak less?", tuple(sentences), tuple(charts))
+        sentences.append(f"Without protection its advantage over guessing is {percent(plain)} on average.")
+    note = "It is one simple attack: a better one may find more, up to the bound that epsilon proves."
+    return Part("attack", "Does a larger 1/epsilon leak less?", note, tuple(sentences), tuple(charts))
 
 
 def _told(name: str, found: xr.Dataset) -> list[str]:
     gain = 1 / found["epsilon"].values
-    count = len(gain)
     told = correlation(gain, found[ADVANTAGE].values)
     if not told:
         return []
-    unseen = int((found[f"{ADVANTAGE}.low"] <= 0).sum()) if f"{ADVANTAGE}.low" in found else 0
+    unseen = int((found[f"{ADVANTAGE}.low"] <= 0).sum())
     return [
         f"{name}: the paper’s privacy gain, 1/epsilon, goes from {say(float(gain.min()))} to {say(float(gain.max()))}."
         f" Its rank correlation with the attack’s measured advantage is {told}; −1 would mean that every larger gain"
         " leaks less.",
-        f"In {unseen} of these {count} trainings the attack cannot be told from guessing: its interval reaches 0.",
+        f"In {unseen} of these {len(gain)} trainings the attack cannot be told from guessing: its interval reaches 0.",
     ]
 
 
@@ -67,7 +66,7 @@ def _chart(name: str, proved: xr.Dataset, plain: float | None) -> Chart:
         lines.append(Line(quantity(BOUND).label, "soft", gain, curve(mean, BOUND), "dash"))
     if plain is not None:
         flat = np.full(len(gain), plain)
-        lines.append(Line("without protection", "loss", gain, Curve(flat, flat, flat), "dot"))
+        lines.append(Line("without protection", "loss", gain, Curve.exact(flat), "dot"))
     return Chart(
         f"{name}: attack against 1/epsilon",
         "mean over parties",

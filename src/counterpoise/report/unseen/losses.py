@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import xarray as xr
@@ -10,14 +11,12 @@ import xarray as xr
 from counterpoise.report.agreement import interval, rank_correlation
 from counterpoise.report.evidence import Evidence
 from counterpoise.report.quantities import quantity
-from counterpoise.report.unseen.parts import Chart, Colour, Line, Part, Table, Values, curve, has, trainings
+from counterpoise.report.unseen.parts import FEW, Chart, Colour, Line, Part, Table, Values, curve, has, trainings
 from counterpoise.report.words import listed, percent, say
 
 EMD, OWN_EMD, SSIM, LOSS = "pooled_emd", "emd_per_image", "ssim", "task_loss"
 NOTHING = 1e-9
 """An EMD below this is 0 but for rounding."""
-FEW = 5
-"""Fewer trainings have no order worth a number."""
 COLOURS: tuple[Colour, ...] = ("privacy", "explanation", "loss", "other", "trade")
 
 
@@ -47,14 +46,15 @@ def control(evidence: Evidence) -> Part | None:
     others = {name: float(table[EMD].max()) for name, table in tables.items() if name not in controls}
     if others:
         sentences.append(
-            f"By the paper’s utility loss it is a better release than any that changes grey levels: the pooled EMD of"
-            f" {listed(list(others))} is up to {say(max(others.values()))}."
+            f"By the paper’s utility loss nothing is better: the pooled EMD of {listed(list(others))} is up to"
+            f" {say(max(others.values()))}, and lower is better."
         )
     names = [name for name in (EMD, OWN_EMD, SSIM, LOSS) if any(name in table for table in tables.values())]
     rows = tuple(row for name, table in tables.items() for row in _rows(name, table, names))
     head = ("mechanism", "degree", *(quantity(name).label for name in names))
     title = "Released images: mean over parties with 95 % interval. Lower is better, except for structural similarity."
-    return Part("control", "What the pooled EMD misses", tuple(sentences), (), (Table(title, head, rows),))
+    note = "Such a mechanism is a control: it protects nothing, and shows what the paper’s measure lets through."
+    return Part("control", "What the pooled EMD misses", note, tuple(sentences), (), (Table(title, head, rows),))
 
 
 def _told(name: str, table: xr.Dataset) -> str:
@@ -66,7 +66,7 @@ def _told(name: str, table: xr.Dataset) -> str:
     own = ", and so is the EMD of each image: a histogram does not know where a pixel was" if blind else ""
     return (
         f"{degree} keeps every grey level and moves it elsewhere. Its pooled EMD is 0{own}. Yet the structural"
-        f" similarity is {say(float(there[SSIM]))}, where 1 is unchanged, and the task loss is"
+        f" similarity is {say(round(float(there[SSIM]), 3))}, where 1 is unchanged, and the task loss is"
         f" {percent(float(there[LOSS]))}."
     )
 
@@ -83,42 +83,47 @@ def _rows(name: str, table: xr.Dataset, names: list[str]) -> list[tuple[str, ...
 
 
 def losses(evidence: Evidence) -> Part | None:
-    """The accuracy that is lost against the EMD that stands for it."""
-    found = {name: trainings(table, EMD, LOSS) for name, table in releasing(evidence).items()}
-    points = sum(each.sizes["training"] for each in found.values())
-    if points < FEW:
+    """The accuracy that is lost against the EMD that stands for it, and against the similarity that sees places."""
+    tables = releasing(evidence)
+    sentences, charts = [], []
+    for name in (EMD, SSIM):
+        found = {mechanism: trainings(table, name, LOSS) for mechanism, table in tables.items() if has(table, name)}
+        told = _orders(found, name)
+        if told:
+            sentences += told
+            charts.append(_dots(found, name))
+    if not charts:
         return None
-    sentences = [_order(name, each) for name, each in found.items() if each.sizes["training"] >= FEW]
-    if len(found) > 1:
-        together = xr.concat([each.reset_index("training", drop=True) for each in found.values()], "training")
-        sentences.append(_order("All of them together", together))
-    sentences = [sentence for sentence in sentences if sentence]
-    if not sentences:
-        return None
+    note = "What stands for the loss has a rank correlation of 1 with it; a similarity, which falls as it grows, of −1."
+    return Part("losses", "Does the EMD stand for what is lost?", note, tuple(sentences), tuple(charts))
+
+
+def _orders(found: Mapping[str, xr.Dataset], name: str) -> list[str]:
+    """The rank correlations of each mechanism, and of all together."""
+    columns = {mechanism: (each[name].values, each[LOSS].values) for mechanism, each in found.items()}
+    if len(columns) > 1:
+        emd, loss = (np.concatenate(parts) for parts in zip(*columns.values(), strict=True))
+        columns["All of them together"] = (emd, loss)
+    told = {mechanism: correlation(*both) for mechanism, both in columns.items()}
+    label = f"{quantity(name).label} and task loss"
+    return [f"{mechanism}: the rank correlation of {label} is {words}." for mechanism, words in told.items() if words]
+
+
+def _dots(found: Mapping[str, xr.Dataset], name: str) -> Chart:
     lines = tuple(
-        Line(name, COLOURS[i % len(COLOURS)], each[EMD].values, curve(each, LOSS))
-        for i, (name, each) in enumerate(found.items())
+        Line(mechanism, COLOURS[i % len(COLOURS)], each[name].values, curve(each, LOSS))
+        for i, (mechanism, each) in enumerate(found.items())
     )
-    chart = Chart(
-        "Task loss against pooled EMD",
-        "one dot a training",
-        "pooled EMD",
-        "task loss, lower is better",
-        lines,
-        dots=True,
+    label = quantity(name).label
+    return Chart(
+        f"Task loss against {label}", "one dot a training", label, "task loss, lower is better", lines, dots=True
     )
-    return Part("losses", "Does the EMD stand for what is lost?", tuple(sentences), (chart,))
-
-
-def _order(name: str, found: xr.Dataset) -> str:
-    told = correlation(found[EMD].values, found[LOSS].values)
-    return told and f"{name}: the rank correlation of pooled EMD and task loss is {told}; 1 would be the same order."
 
 
 def correlation(first: Values, second: Values) -> str:
-    """The rank correlation of two columns of trainings with its interval; nothing where one does not vary."""
+    """The rank correlation of two columns of trainings with its interval; nothing where there is no order to tell."""
     rho = rank_correlation(first, second)
-    if math.isnan(rho):
+    if len(first) < FEW or math.isnan(rho):
         return ""
     low, high = interval(first[:, None], second[:, None])
     return f"{say(rho, 2)} over {len(first)} trainings (95 % interval {say(low, 2)} to {say(high, 2)})"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from counterpoise.report.agreement import interval, rank_correlation
 from counterpoise.report.evidence import Evidence
-from counterpoise.report.unseen.parts import Part, Table, Values, has
+from counterpoise.report.unseen.parts import FEW, Part, Table, Values, has, trainings
 from counterpoise.report.unseen.smoothing import GAIN, QUALITY
 from counterpoise.report.words import say
 
@@ -16,6 +18,8 @@ def orders(evidence: Evidence) -> Part | None:
     paper, measured = evidence.panels("paper"), evidence.panels("measured")
     rows = []
     for name, panel in evidence.decision.panels.items():
+        if trainings(panel.table, "epsilon").sizes["training"] < FEW:
+            continue
         if name in paper and name in measured:
             scores = (panels[name].scores["value"].values for panels in (paper, measured))
             rows += _row(name, "score in paper mode, score in measured mode", *scores)
@@ -28,12 +32,12 @@ def orders(evidence: Evidence) -> Part | None:
             )
     if not rows:
         return None
-    sentence = (
+    note = (
         "1 is the same order, 0 none, −1 the reverse. The intervals redraw trainings, as the cells of one training"
         " share a model."
     )
     head = ("mechanism", "the paper’s number and the measured one", "rank correlation", "95 % interval", "cells")
-    return Part("orders", "Do both put the settings in one order?", (sentence,), (), (Table("", head, tuple(rows)),))
+    return Part("orders", "Do both put the settings in one order?", note, (), (), (Table("", head, tuple(rows)),))
 
 
 def _row(name: str, what: str, first: Values, second: Values) -> list[tuple[str, ...]]:
@@ -41,5 +45,5 @@ def _row(name: str, what: str, first: Values, second: Values) -> list[tuple[str,
     if math.isnan(rho):
         return []
     low, high = interval(first, second)
-    count = int((~(first != first) & ~(second != second)).sum())
+    count = int((~np.isnan(first) & ~np.isnan(second)).sum())
     return [(name, what, say(rho, 2), f"{say(low, 2)} to {say(high, 2)}", str(count))]

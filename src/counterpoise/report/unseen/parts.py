@@ -18,6 +18,8 @@ Colour = Literal["privacy", "explanation", "loss", "trade", "other", "soft"]
 Dash = Literal["solid", "dash", "dot", "dashdot"]
 
 ENDS = ("", ".low", ".high")
+FEW = 5
+"""Fewer trainings have no order worth a number."""
 
 
 class Curve(NamedTuple):
@@ -27,9 +29,14 @@ class Curve(NamedTuple):
     low: Values
     high: Values
 
+    @classmethod
+    def exact(cls, value: Values) -> Curve:
+        """Values that are drawn without a band."""
+        return cls(value, value, value)
+
     def told(self, i: int) -> str:
         """The value there with its interval, where it has one."""
-        value, low, high = (float(part[i]) for part in self)
+        value, low, high = (round(float(part[i]), 4) for part in self)
         return f"{say(value)} ({say(low)} to {say(high)})" if high > low else say(value)
 
 
@@ -86,10 +93,11 @@ class Table:
 
 @dataclass(frozen=True)
 class Part:
-    """One question to the paper, and what the records answer."""
+    """One question to the paper, and what the records answer. `note` says how to read the answer."""
 
     key: str
     title: str
+    note: str
     sentences: tuple[str, ...]
     charts: tuple[Chart, ...] = ()
     tables: tuple[Table, ...] = ()

@@ -36,8 +36,8 @@ DRAWN: tuple[tuple[str, Colour, Dash], ...] = (
 class Course:
     """How a measured quantity goes along an axis, by position.
 
-    `best`: where it is highest. `enough`: the first position that is not clearly below that. `falls`: the first one
-    after the best that is. Clearly below means that the 95 % intervals do not overlap.
+    `best`: where it is highest. `enough`: the first position that none is clearly above. `falls`: the first one after
+    the best that is clearly below it. Clearly means that the 95 % intervals do not overlap.
     """
 
     best: int
@@ -52,7 +52,7 @@ def course(along: Curve) -> Course | None:
     if len(known) < 2:
         return None
     best = max(known, key=lambda i: value[i])
-    enough = next(i for i in known if high[i] >= low[best])
+    enough = next(i for i in known if high[i] >= max(low[j] for j in known))
     return Course(best, enough, next((i for i in known if i > best and high[i] < low[best]), None))
 
 
@@ -83,8 +83,9 @@ def smoothing(evidence: Evidence) -> Part | None:
         tables.append(_by_degree(name, table, mean, score))
     if not sentences:
         return None
-    clearly = "“Clearly” means that the 95 % intervals do not overlap."
-    return Part("smoothing", "Is more noise a better explanation?", (*sentences, clearly), tuple(charts), tuple(tables))
+    note = "Clearly: the 95 % intervals do not overlap."
+    title = "Is more noise a better explanation?"
+    return Part("smoothing", title, note, tuple(sentences), tuple(charts), tuple(tables))
 
 
 def _averaged(table: xr.Dataset) -> xr.Dataset:
@@ -110,7 +111,7 @@ def _along_smoothing(name: str, along: xr.Dataset) -> list[str]:
     )
     if quality.value[found.best] <= 0:
         return [f"{start} The measured quality is 0 throughout: the maps tell no more than random ones."]
-    best = f"The measured quality is best at {levels[found.best]}, {quality.told(found.best)},"
+    best = f"The measured quality is highest at {levels[found.best]}, with {quality.told(found.best)},"
     if found.falls is not None:
         fallen = quality.told(found.falls)
         told = (
@@ -119,8 +120,8 @@ def _along_smoothing(name: str, along: xr.Dataset) -> list[str]:
     elif found.enough < len(levels) - 1:
         still = say(gain[-1] - gain[found.enough], 2)
         told = (
-            f"and never falls clearly below that; but from {levels[found.enough]} on no further noise makes it clearly"
-            f" better, while the paper’s gain still grows by {still}."
+            f"and never falls clearly below that. But no degree is clearly better than {levels[found.enough]}, and"
+            f" above it the paper’s gain still grows by {still}."
         )
     else:
         told = "and clearly better there than at every lower degree: here the paper’s order holds."
@@ -141,7 +142,7 @@ def _along_degree(
     start = f"{name}: as {degree} goes from {degrees[0]} to {degrees[-1]} at explainability {level},"
     if score is not None:
         start += f" the paper’s score goes from {say(score.values[::step][0])} to {say(score.values[::step][-1])};"
-    best = f"the measured quality is best at {degrees[found.best]}, {quality.told(found.best)},"
+    best = f"the measured quality is highest at {degrees[found.best]}, with {quality.told(found.best)},"
     if found.falls is None:
         return [f"{start} {best} and never falls clearly below that."]
     return [
@@ -153,10 +154,18 @@ def _chart(title: str, note: str, x: str, mean: xr.Dataset, score: xr.DataArray 
     (axis,) = mean.dims
     at = mean[axis].values.astype(float)
     lines = [
-        Line(quantity(name).label, colour, at, curve(mean, name), dash) for name, colour, dash in DRAWN if name in mean
+        Line(
+            quantity(name).label,
+            colour,
+            at,
+            curve(mean, name) if name == QUALITY else Curve.exact(mean[name].values),
+            dash,
+        )
+        for name, colour, dash in DRAWN
+        if name in mean
     ]
     if score is not None:
-        lines.append(Line("score (paper)", "trade", at, Curve(score.values, score.values, score.values), "dashdot"))
+        lines.append(Line("score (paper)", "trade", at, Curve.exact(score.values), "dashdot"))
     return Chart(title, note, x, "higher is better", tuple(lines))
 
 
@@ -180,7 +189,7 @@ def _by_degree(name: str, table: xr.Dataset, mean: xr.Dataset, score: xr.DataArr
                 "never" if found.falls is None else levels[found.falls],
             )
         )
-    head = ("paper’s best", "measured best", "quality there", "no clear gain above", "clearly lower from")
+    head = ("paper’s best", "measured best", "quality there", "none clearly better than", "first clearly lower at")
     return Table(
         f"{name}: the best explainability at every degree", (str(table.attrs["degree"]), *head), tuple(rows), True
     )

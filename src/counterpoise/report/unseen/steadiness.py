@@ -30,7 +30,8 @@ def steadiness(evidence: Evidence) -> Part | None:
         tables.append(_moved(choice, shakes))
     if not tables:
         return None
-    return Part("steadiness", "How steep, and how steady?", tuple(sentences), (), tuple(tables))
+    note = "A slope is the difference of two neighbouring settings, divided by the difference of their degrees."
+    return Part("steadiness", "How steep, and how steady?", note, tuple(sentences), (), tuple(tables))
 
 
 def _slopes(evidence: Evidence) -> dict[tuple[str, str], xr.Dataset]:
@@ -55,8 +56,13 @@ def _signs(found: dict[tuple[str, str], xr.Dataset]) -> list[str]:
             told.append(f"{int((steps < 0).sum())} of {len(steps)} in {mode} mode")
     if not told:
         return []
-    formula = " In paper mode that slope is (1 − U)/(2 + U): above 0 for every U below 1, whatever the maps show."
-    return [f"Steps of the explainability degree that lower the score: {listed(told)}.{formula}"]
+    sentence = f"Steps of the explainability degree that lower the score: {listed(told)}."
+    if any(mode == "paper" for _, mode in found):
+        sentence += (
+            " In paper mode that slope is proportional to (1 − U)/(2 + U): above 0 for every U below 1, whatever the maps"
+            " show."
+        )
+    return [sentence]
 
 
 def _known(along: xr.DataArray) -> Values:
