@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
 import pytest
 import torch
@@ -9,8 +10,11 @@ from hypothesis import strategies as st
 from measured import images, outcome, rng
 from torch import Tensor, nn
 
-from counterpoise.measures import MSE, SSIM
+from counterpoise.datasets.digits import Digits
+from counterpoise.measures import MSE, SSIM, EMDPerImage, PooledEMD
 from counterpoise.measures.image_distance import similarity
+from counterpoise.mechanisms.pixel_shuffle import Shuffle
+from counterpoise.record import Measurement
 
 
 class Plus(nn.Module):
@@ -79,3 +83,16 @@ def test_mse_of_a_shift_is_its_square() -> None:
     assert found.value == pytest.approx(0.02, abs=1e-7)
     assert found.low < 0.01
     assert found.high > 0.03
+
+
+def test_the_pooled_emd_ranks_destroyed_digits_above_blurred_ones() -> None:
+    """The control against a release that keeps the digits readable: only the pooled EMD prefers the control."""
+    test = images(Digits().load()[1].pixels)
+    control = outcome(test, release=Shuffle(Decimal(1), 3))
+    blurred = outcome(test, release=nn.AvgPool2d(3, stride=1, padding=1))
+    for blind in (PooledEMD(), EMDPerImage()):
+        assert blind(outcome(test), control) == Measurement(0, 0, 0, len(test), "images")
+        assert blind(outcome(test), blurred).low > 0.05
+    assert SSIM()(outcome(test), control).high < 0.1
+    assert SSIM()(outcome(test), blurred).low > 0.5
+    assert MSE()(outcome(test), control).low > MSE()(outcome(test), blurred).high

@@ -81,7 +81,7 @@ def test_the_decision_comes_first() -> None:
     places = [PAGE.text.index(words) for words in order]
     assert places == sorted(places)
     sections = [attributes["id"] for tag, attributes in PAGE.elements if tag == "section"]
-    assert sections == ["meaning", "explore", "modes", "curves", "galleries", "tables", "provenance"]
+    assert sections == ["meaning", "explore", "modes", "unseen", "curves", "galleries", "tables", "provenance"]
 
 
 def test_it_says_who_gives_up_what_and_both_budgets() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -39,6 +40,21 @@ def test_the_paper_scale_is_the_declared_configuration() -> None:
         degrees = sweep_study(data, "autoencoder", REDUCTIONS["paper", "autoencoder"], None).mechanisms[0].degrees
         assert degrees is not None
         assert (degrees.values[0], degrees.values[-1]) == (Decimal(low), Decimal(high))
+
+
+def test_the_autoencoder_is_swept_beside_a_control_that_its_utility_loss_cannot_see() -> None:
+    studies = {flow: sweep_study(FER, flow, REDUCTIONS["quick", flow], None) for flow in ("dp", "autoencoder")}
+    assert [sweep.name for sweep in studies["dp"].mechanisms] == ["dp-sgd"]
+    assert [sweep.name for sweep in studies["autoencoder"].mechanisms] == ["autoencoder", "pixel-shuffle"]
+    assert studies["autoencoder"].name == "FER2013, autoencoder"
+    kept = sweep({"0": 0.01, "1": 0.02}, GAINS)
+    renamed = [replace(r, mechanism="autoencoder") for r in kept]
+    assert "shuffled" not in table(autoencoder_claims("MNIST", replace(kept, records=tuple(renamed))))
+    losses = {"utility_loss": Measurement.exact(0.0), "task_loss": Measurement.exact(0.75)}
+    last = kept.records[-1]
+    control = replace(last, mechanism="pixel-shuffle", measurements={**last.measurements, **losses})
+    claims = table(autoencoder_claims("MNIST", replace(kept, records=(*renamed, control))))
+    assert "U 0.000, accuracy lost 0.750" in claims
 
 
 def test_the_three_parties_are_the_sources() -> None:

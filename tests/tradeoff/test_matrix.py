@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -135,9 +136,25 @@ def test_a_winner_far_ahead_stays_when_inputs_move_and_a_narrow_one_flips() -> N
         if s.winner and s.winner.degree == 2
     }
     assert flips == {("privacy_gain", 0.9), ("explainability_gain", 1.1)}
+    # Scores are half the sum of both gains: 1 / 2 against .95 / 2, and a loss of 0 stays 0.
+    margins = {(s.quantity, s.factor): s.flip_margin for s in shaken(narrow, choose(narrow, mode="paper"))}
+    assert margins["privacy_gain", 0.9] == pytest.approx((0.95 - 0.9) / 2)
+    assert margins["privacy_gain", 1.1] == pytest.approx((1.1 - 0.95) / 2)
+    assert margins["utility_loss", 1.1] == pytest.approx((1 - 0.95) / 2)
 
 
 def test_a_requirement_sees_the_moved_values() -> None:
     results = simple([Party("a", ("utility_loss <= 0.1", "noise >= 2"))])
     shakes = shaken(results, choose(results, mode="paper"))
     assert [s.winner is None for s in shakes] == [False, False, False, False, False, True]
+    assert [math.isnan(s.flip_margin) for s in shakes] == [False, False, False, False, False, True]
+
+
+def test_moving_inputs_asks_for_one_mechanism_or_for_the_best_of_all() -> None:
+    both = simple([A])
+    other = [replace(r, mechanism="other", digest=f"{r.digest}-other") for r in both]
+    results = replace(both, records=(*both.records, *other))
+    paper, measured = choose(results, mode="paper"), choose(results, mode="measured")
+    assert all(s.winner is None for s in shaken(results, paper))
+    assert {s.winner.mechanism for s in shaken(results, paper, "other") if s.winner} == {"other"}
+    assert all(s.flip_margin == 0 for s in shaken(results, measured))  # the other mechanism ties with every cell

@@ -3,10 +3,12 @@
 from counterpoise.interface import Mechanism
 from counterpoise.mechanisms.autoencoder import Autoencoder
 from counterpoise.mechanisms.dp_sgd import DPSGD
+from counterpoise.mechanisms.pixel_shuffle import PixelShuffle
 from counterpoise.mechanisms.plain import Plain
 
 BUILTIN: dict[str, type[Mechanism]] = {
     "autoencoder": Autoencoder,
     "dp-sgd": DPSGD,
+    "pixel-shuffle": PixelShuffle,
     "plain": Plain,
 }

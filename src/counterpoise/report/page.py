@@ -21,10 +21,11 @@ from counterpoise.report.evidence import Evidence, choices
 from counterpoise.report.pixels import data_uri
 from counterpoise.report.quantities import QUANTITIES, quantity
 from counterpoise.report.strips import shown
+from counterpoise.report.unseen import unseen
 from counterpoise.report.words import say, setting, value_of
 from counterpoise.tradeoff import MODES, POLICIES, Decision
 
-SCRIPTS = ("engine.js", "heat.js", "explore.js", "plot.js", "charts.js", "curves.js", "galleries.js")
+SCRIPTS = ("engine.js", "heat.js", "explore.js", "plot.js", "charts.js", "curves.js", "unseen.js", "galleries.js")
 
 
 @cache
@@ -70,7 +71,12 @@ def page(evidence: Evidence, decided: Mapping[str, Any], stills: Mapping[str, by
     decision = evidence.decision
     first = _first_mechanism(decision)
     best = decision.best.winner if decision.best is not None else None
-    data = {**embedded(evidence), "winner": best and {"mechanism": best.mechanism, "degree": str(best.degree)}}
+    parts = unseen(evidence)
+    data = {
+        **embedded(evidence),
+        "winner": best and {"mechanism": best.mechanism, "degree": str(best.degree)},
+        "unseen": [chart.as_json() for part in parts for chart in part.charts],
+    }
     return environment.get_template("page.html").render(
         study=evidence.results.study,
         decision=decision,
@@ -83,6 +89,7 @@ def page(evidence: Evidence, decided: Mapping[str, Any], stills: Mapping[str, by
         facts=words.facts(evidence),
         revealed=words.revealed(evidence.budgets),
         agreement=agreement(evidence),
+        unseen=parts,
         meanings=_meanings(decided),
         answers=_answers(evidence),
         policies=list(POLICIES),

@@ -28,6 +28,7 @@ from counterpoise.tradeoff import choose
 
 NOISES = Grid.span(0, 2, "0.1")
 LEVELS = Grid.span(0, 1, "0.1")
+CONTROL = Sweep("pixel-shuffle", degrees=[1])
 
 
 @dataclass(frozen=True)
@@ -90,17 +91,18 @@ def sweep_study(data: Data, mechanism: str, reduction: Reduction, root: Path | N
     options = {"limit": reduction.images, "root": None if root is None else str(root)}
     if mechanism == "dp":
         # The source's accountant: its quoted scores fit Rényi moments, not the tighter distribution of losses.
-        swept = Sweep("dp-sgd", degrees=reduction.noises, options={"accountant": "rdp"})
+        swept = [Sweep("dp-sgd", degrees=reduction.noises, options={"accountant": "rdp"})]
     else:
         chosen = _spread(data.codes, reduction.codes)
-        swept = Sweep("autoencoder", degrees=[ratio(code, data.shape) for code in chosen])
+        # The control is ours: its images keep their histograms, and so have a U of 0, whatever else they lose.
+        swept = [Sweep("autoencoder", degrees=[ratio(code, data.shape) for code in chosen]), CONTROL]
     return Study(
-        name=f"{data.title}, {swept.name}",
+        name=f"{data.title}, {swept[0].name}",
         data=Use(data.name, options={key: value for key, value in options.items() if value is not None}),
         target=data.target,
         model=Use("tanh-cnn"),
         training=Training(epochs=reduction.epochs, batch=250, learning_rate=0.5),
-        mechanisms=[swept],
+        mechanisms=swept,
         explainer=Sweep("smoothgrad", degrees=LEVELS, options={"samples": reduction.samples}),
         explained_images=reduction.explained,
         parties=[Party("everyone")],

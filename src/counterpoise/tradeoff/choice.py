@@ -152,6 +152,11 @@ def decide(study: str, tables: Mapping[str, xr.Dataset], question: Question) -> 
     )
 
 
+def standings(tables: Mapping[str, xr.Dataset], question: Question) -> list[Standing]:
+    """The feasible cells of these mechanisms, best first: what `decide` chooses from, without the explanations."""
+    return sorted((s for t in tables.values() for s in _standings(_panel(t, question), question.mode)), key=_rank)
+
+
 @dataclass(frozen=True)
 class Question:
     """What is asked of every mechanism's matrix: whose requirements, under which policy and mode.

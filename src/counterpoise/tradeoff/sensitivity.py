@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 
 import xarray as xr
 
 from counterpoise.record import Results
-from counterpoise.tradeoff.choice import Choice, Decision, Question, Standing, decide
+from counterpoise.tradeoff.choice import Decision, Question, Standing, standings
 from counterpoise.tradeoff.masks import degree_names
 from counterpoise.tradeoff.matrix import decimals
 from counterpoise.tradeoff.modes import mode_named
@@ -35,12 +36,16 @@ def slopes(scores: xr.DataArray) -> xr.Dataset:
 
 @dataclass(frozen=True)
 class Shake:
-    """One measured input of one party moved by a factor in all its cells, and what then wins (None: nothing)."""
+    """One measured input of one party moved by a factor in all its cells, and what then wins (None: nothing).
+
+    `flip_margin` is that winner's lead: infinite without a runner-up, NaN where nothing wins.
+    """
 
     party: str
     quantity: str
     factor: float
     winner: Standing | None
+    flip_margin: float
 
 
 def shaken(results: Results, decision: Decision, mechanism: str | None = None, share: float = 0.1) -> tuple[Shake, ...]:
@@ -52,17 +57,22 @@ def shaken(results: Results, decision: Decision, mechanism: str | None = None, s
     mode = mode_named(decision.mode)
     policy = policy_named(decision.policy, decision.quorum)
     question = Question(decision.parties, policy, mode, degree_names(results))
-    tables = {name: panel.table for name, panel in decision.panels.items()}
+    asked = {name: panel.table for name, panel in decision.panels.items() if mechanism in (None, name)}
+    compared = mode.comparable or len(asked) == 1
     found = []
     for party in decision.parties:
         for quantity in (mode.privacy, mode.explanation, mode.utility_loss):
             for factor in (1 - share, 1 + share):
-                moved = {name: _moved(table, party.name, quantity, factor) for name, table in tables.items()}
-                again = decide(decision.study, moved, question)
-                outcome = again.best if mechanism is None else again.outcomes[mechanism]
-                winner = outcome.winner if isinstance(outcome, Choice) else None
-                found.append(Shake(party.name, quantity, factor, winner))
+                moved = {name: _moved(table, party.name, quantity, factor) for name, table in asked.items()}
+                ranked = standings(moved, question) if compared else []
+                found.append(Shake(party.name, quantity, factor, ranked[0] if ranked else None, _lead(ranked)))
     return tuple(found)
+
+
+def _lead(ranked: list[Standing]) -> float:
+    if len(ranked) < 2:
+        return math.inf if ranked else math.nan
+    return ranked[0].score - ranked[1].score
 
 
 def _moved(table: xr.Dataset, party: str, quantity: str, factor: float) -> xr.Dataset:

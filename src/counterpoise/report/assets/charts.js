@@ -126,8 +126,16 @@ const Charts = (() => {
     const found = series(data, mechanism, "accuracy", party, cells),
       loss = series(data, mechanism, data.modes.paper.utility_loss, party, cells).value;
     const percent = (list) => list.map((v) => 100 * v),
-      every = Math.max(1, Math.ceil(x.length / 11));
-    const text = loss.map((u, i) => (i % every || Number.isNaN(u) ? "" : `U ${Heat.say(100 * u, 2)} %`));
+      // The losses stand above the plot, in the first of two rows that has room: beside the points the curve crosses them.
+      room = (62 / Math.max(200, document.getElementById(id).clientWidth - 70)) * (x.at(-1) - x[0]),
+      taken = [-Infinity, -Infinity];
+    const annotations = x.flatMap((at, i) => {
+      const row = Number.isNaN(loss[i]) ? -1 : taken.findIndex((last) => at - last >= room);
+      if (row < 0) return [];
+      taken[row] = at;
+      const text = `U ${Heat.say(100 * loss[i], 2)} %`;
+      return [{ x: at, y: 1, yref: "paper", yanchor: "bottom", yshift: 2 + 14 * row, text, showarrow: false }];
+    });
     Plot.draw(
       id,
       [
@@ -138,10 +146,14 @@ const Charts = (() => {
           y: percent(found.value),
           low: percent(found.low),
           high: percent(found.high),
-          text,
         },
       ],
-      { xaxis: { title: { text: mechanism.degree } }, yaxis: { title: { text: "accuracy in %, higher is better" } } },
+      {
+        annotations: annotations.map((made) => ({ ...made, font: { size: 11, color: c.soft } })),
+        margin: { l: 48, r: 30, t: 40, b: 52 },
+        xaxis: { title: { text: mechanism.degree } },
+        yaxis: { title: { text: "accuracy in %, higher is better" } },
+      },
     );
   }
 

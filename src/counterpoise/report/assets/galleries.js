@@ -20,6 +20,7 @@ const Galleries = (() => {
 addEventListener("DOMContentLoaded", () => {
   const data = JSON.parse(document.getElementById("data").textContent);
   Explore.start(data);
+  Unseen.start(data);
   Curves.start(data);
   Galleries.start();
   document.documentElement.dataset.ready = "true";

@@ -33,7 +33,7 @@ const Plot = (() => {
     };
   }
 
-  // lines: [{ name, colour, dash, x, y, low, high, text }]
+  // lines: [{ name, colour, dash, dots, x, y, low, high }]; dots have error bars in place of a band.
   function draw(id, lines, extra = {}) {
     const box = document.getElementById(id),
       narrow = box.clientWidth < 520;
@@ -41,7 +41,7 @@ const Plot = (() => {
       const { name, colour, x } = line,
         dash = line.dash || "solid",
         made = [];
-      if (line.low && line.low.some((low, i) => Number.isFinite(low) && line.high[i] > low)) {
+      if (!line.dots && line.low && line.low.some((low, i) => Number.isFinite(low) && line.high[i] > low)) {
         const hidden = { x, mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false };
         made.push(
           { ...hidden, y: gaps(line.low) },
@@ -51,31 +51,42 @@ const Plot = (() => {
       const interval = x.map((_, i) =>
         line.low && line.high[i] > line.low[i] ? ` (${Heat.say(line.low[i])} to ${Heat.say(line.high[i])})` : "",
       );
-      const mode = line.text ? "lines+markers+text" : x.length > 40 ? "lines" : "lines+markers";
+      const mode = line.dots ? "markers" : x.length > 40 ? "lines" : "lines+markers";
+      const bars = line.dots && {
+        type: "data",
+        symmetric: false,
+        array: gaps(line.high.map((high, i) => high - line.y[i])),
+        arrayminus: gaps(line.y.map((y, i) => y - line.low[i])),
+        color: faded(colour, 0.4),
+        thickness: 1,
+        width: 0,
+      };
       return [
         ...made,
         {
           x,
           y: gaps(line.y),
-          name,
+          name: escape(name),
           mode,
+          ...(bars && { error_y: bars }),
           line: { color: colour, width: 2, dash },
           marker: { color: colour, size: 5 },
-          text: line.text,
-          textposition: x.map((_, i) => (i === x.length - 1 ? "top left" : "top right")),
-          textfont: { size: 11, color: css("soft") },
           customdata: interval,
           hovertemplate: `%{y:.3~g}%{customdata}<extra>${escape(name)}</extra>`,
           cliponaxis: false,
         },
       ];
     });
-    const named = lines.length > 1 && !narrow,
-      made = layout(extra, narrow && lines.length > 1 && !extra.key ? lines.length : 0),
-      x = lines[0].x,
-      pad = (x.at(-1) - x[0]) * 0.03 || 1;
-    made.annotations = [...(named ? ends(lines, box) : []), ...(extra.annotations || [])];
-    made.xaxis.range = made.xaxis.range || [x[0] - pad, x.at(-1) + pad];
+    const dots = lines.some((line) => line.dots),
+      named = lines.length > 1 && !narrow && !dots,
+      made = layout(extra, (narrow || dots) && lines.length > 1 && !extra.key ? lines.length : 0),
+      all = lines.flatMap((line) => line.x).map((at) => (extra.xaxis?.type === "log" ? Math.log10(at) : at)),
+      left = Math.min(...all),
+      right = Math.max(...all),
+      pad = (right - left) * 0.03 || 1;
+    made.annotations = [...(named ? ends(lines, box, extra) : []), ...(extra.annotations || [])];
+    made.xaxis.range = made.xaxis.range || [left - pad, right + pad];
+    if (dots) made.hovermode = "closest";
     if (named) made.margin.r = 30 + 6.4 * Math.max(...lines.map((line) => line.name.length));
     return Plotly.react(box, traces, made, { displayModeBar: false, responsive: true });
   }
@@ -84,7 +95,7 @@ const Plot = (() => {
   const escape = (words) => String(words).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
   // Names beside the lines' ends, moved apart where they would overlap.
-  function ends(lines, box) {
+  function ends(lines, box, extra) {
     const all = lines.flatMap((line) => [...line.y, ...(line.low || []), ...(line.high || [])]).filter(Number.isFinite);
     const span = Math.max(...all) - Math.min(...all) || 1,
       gap = (span * 16) / Math.max(150, box.clientHeight - 90);
@@ -97,7 +108,8 @@ const Plot = (() => {
       .sort((a, b) => a.y - b.y);
     placed.forEach((end, i) => (end.at = i ? Math.max(end.y, placed[i - 1].at + gap) : end.y));
     return placed.map(({ line, last, at }) => ({
-      x: line.x[last],
+      // Annotations on a logarithmic axis stand at the logarithm.
+      x: extra.xaxis?.type === "log" ? Math.log10(line.x[last]) : line.x[last],
       y: at,
       xref: "x",
       yref: "y",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
 
 from counterpoise.report.evidence import Evidence
-from counterpoise.report.figures.style import EXPLANATION, PRIVACY, SOFT, new, over_parties, plain_words, tidy
+from counterpoise.report.figures.style import EXPLANATION, PRIVACY, SOFT, Values, new, over_parties, plain_words, tidy
 from counterpoise.report.words import say
 
 
@@ -49,12 +51,22 @@ def accuracy(evidence: Evidence, mechanism: str) -> Figure | None:
     axes.plot(degrees, value, "o-", color=EXPLANATION, markersize=3.5, linewidth=1.5)
     axes.fill_between(degrees, low, high, color=EXPLANATION, alpha=0.15, linewidth=0)
     if "utility_loss" in table:
-        loss = over_parties(table["utility_loss"].isel(explainability=0))
-        step = max(1, -(-len(degrees) // 8))
-        for x, y, u in list(zip(degrees, value, loss, strict=True))[::step]:
-            if np.isfinite(y) and np.isfinite(u):
-                label = f"U {say(100 * float(u), 2)} %"
-                axes.annotate(label, (x, y), xytext=(3, 5), textcoords="offset points", fontsize=7, color=SOFT)
+        _losses(axes, degrees, over_parties(table["utility_loss"].isel(explainability=0)))
     degree = str(table.attrs["degree"])
     tidy(axes, degree, "accuracy in %, higher is better", f"{plain_words(mechanism)}: accuracy, mean over parties")
     return figure
+
+
+def _losses(axes: Any, degrees: Values, loss: Values) -> None:
+    """U above the plot, in the first of two rows that has room: beside the points, the curve would cross it."""
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high + 0.16 * (high - low))
+    room, taken = 0.13 * float(np.ptp(degrees)), [-np.inf, -np.inf]
+    for x, u in zip(degrees, loss, strict=True):
+        row = next((i for i, last in enumerate(taken) if x - last >= room), None)
+        if row is None or not np.isfinite(u):
+            continue
+        taken[row] = float(x)
+        at = (x, 0.98 - 0.07 * row)
+        axes.text(*at, f"U {say(100 * float(u), 2)} %", transform=axes.get_xaxis_transform(), fontsize=7, color=SOFT,
+                  ha="center", va="top")  # fmt: skip
