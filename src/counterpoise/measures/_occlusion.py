@@ -35,7 +35,7 @@ def map_areas(outcome: Outcome) -> Areas:
 
 
 def random_areas(outcome: Outcome) -> Areas:
-    """Areas in a random order, the same for every degree and mechanism: the floor."""
+    """Areas in a random order, the same for every degree and mechanism: the floor. It needs no map."""
     return _areas(outcome, _random_order(explained(outcome, "deletion and insertion").explanation.maps.flatten(1)))
 
 

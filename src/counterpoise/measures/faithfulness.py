@@ -16,8 +16,9 @@ from typing import ClassVar
 import numpy as np
 
 from counterpoise.interface import Level, Outcome
+from counterpoise.measures._explained import explained
 from counterpoise.measures._interval import Values, bootstrap
-from counterpoise.measures._occlusion import map_areas, random_areas
+from counterpoise.measures._occlusion import Areas, map_areas, random_areas
 from counterpoise.measures.stability import cosines
 from counterpoise.record import Measurement
 
@@ -72,7 +73,7 @@ class RandomDeletion:
 
     def __call__(self, baseline: Outcome, candidate: Outcome) -> Measurement:
         """The mean of the images' areas."""
-        return bootstrap(candidate.once(random_areas).deletion)
+        return bootstrap(_floor(candidate).deletion)
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class RandomInsertion:
 
     def __call__(self, baseline: Outcome, candidate: Outcome) -> Measurement:
         """The mean of the images' areas."""
-        return bootstrap(candidate.once(random_areas).insertion)
+        return bootstrap(_floor(candidate).insertion)
 
 
 @dataclass(frozen=True)
@@ -136,3 +137,9 @@ class ExplanationQuality:
 def _product(means: Values) -> Values:
     product: Values = np.maximum(means, 0).prod(axis=-1)
     return product
+
+
+def _floor(candidate: Outcome) -> Areas:
+    """The random areas, once for all degrees: they do not look at a map."""
+    seen = explained(candidate, "deletion and insertion")
+    return candidate.once(random_areas, candidate.trained.model, seen.images, seen.target)
