@@ -179,6 +179,11 @@ def test_list_shows_every_room(call: Call) -> None:
             ("run", "bad.toml", "--out", "x"),
             r"bad\.toml: training\.epochs = -1: Input should be greater than or equal to 1\.",
         ),
+        (
+            ("run", "wrong.toml", "--out", "x"),
+            r"wrong\.toml: data 'folder': .*nowhere.* there is no such folder",
+        ),
+        (("plan", "wrong.toml"), r"wrong\.toml: data 'folder': .*nowhere.* there is no such folder"),
         (("run", "good.toml", "--out", "x", "--workers", "0"), r"workers=0 must be a whole number, 1 or above\."),
         (("run", "good.toml", "--out", "x", "--seeds", "0"), r"seeds=0 must be a whole number, 1 or above\."),
         (("run", "good.toml", "--out", "x", "--policy", "best"), r"policy='best' must be one of"),
@@ -198,12 +203,15 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "good.toml").write_text(SMALL)
     (tmp_path / "bad.toml").write_text(SMALL.replace("epochs = 2", "epochs = -1"))
+    (tmp_path / "wrong.toml").write_text(
+        SMALL.replace("[data]", '[data]\nroot = "nowhere"').replace("digits", "folder")
+    )
     said = call(*arguments)
     assert said.code == 2
     assert re.search(complaint, said.err), said.err
     assert said.err.count("\n") == 1
     assert said.out == ""
-    assert {p.name for p in tmp_path.iterdir()} == {"good.toml", "bad.toml"}
+    assert {p.name for p in tmp_path.iterdir()} == {"good.toml", "bad.toml", "wrong.toml"}
 
 
 @pytest.mark.parametrize(

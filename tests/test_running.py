@@ -322,7 +322,30 @@ def test_a_study_that_cannot_run_is_one_sentence_and_writes_nothing(
 ) -> None:
     with pytest.raises(InputError, match=complaint):
         run(study.model_copy(update=change), tmp_path / "out", executor="serial")
+    with pytest.raises(InputError, match=rf"^mine\.toml: .*{complaint}"):
+        run(study.model_copy(update=change), tmp_path / "out", executor="serial", source="mine.toml")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("part", "complaint"),
+    [
+        (
+            {"mechanisms": (Sweep(part="dp-sgd", degrees=[1], secure="no"),)},
+            r"'dp-sgd': secure='no' must be true or fal",
+        ),
+        (
+            {"mechanisms": (Sweep(part="dp-sgd", degrees=[1], clip="1"),)},
+            r"'dp-sgd': clip='1' must be a number above 0",
+        ),
+        ({"data": Use(part="folder", root=3)}, r"data 'folder': root=3 must be text\."),
+    ],
+)
+def test_text_is_no_switch_and_no_number_and_a_number_no_path(
+    study: Study, tmp_path: Path, part: dict[str, object], complaint: str
+) -> None:
+    with pytest.raises(InputError, match=complaint):
+        run(study.model_copy(update=part), tmp_path / "out", executor="serial")
 
 
 def test_an_unknown_executor_is_refused(study: Study, tmp_path: Path) -> None:

@@ -7,16 +7,26 @@ Every mistake of a user ends in an `InputError`, whose text is one sentence a pe
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 
 
 class InputError(ValueError):
     """A user's input breaks a rule; the text names the input, its value, and what to do."""
 
 
+@contextmanager
+def naming(place: str) -> Iterator[None]:
+    """A mistake that is found inside is told with the place it is in: the file, and the key."""
+    try:
+        yield
+    except InputError as mistake:
+        raise InputError(f"{place}: {mistake}" if place else str(mistake)) from None
+
+
 def _number(value: object) -> float | None:
-    """The value as a float, or None where it is no number (booleans and NaN are none)."""
-    if isinstance(value, bool):
+    """The value as a float, or None where it is no number (booleans, text and NaN are none)."""
+    if isinstance(value, bool | str):
         return None
     try:
         number = float(value)  # type: ignore[arg-type]

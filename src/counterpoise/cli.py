@@ -83,12 +83,18 @@ def init(
 def plan(study: StudyFile, workers: Workers = None) -> None:
     """Print the grid, epsilon of every degree, refusals, conflicts and the cost, before any training."""
     from counterpoise import _show
+    from counterpoise._check import naming
     from counterpoise.executors import Processes
     from counterpoise.plan import preview
     from counterpoise.prepare import prepare
     from counterpoise.study import read
 
-    _show.preview(Console(), preview(prepare(read(study))), Processes(workers).workers)
+    pool = Processes(workers)
+    whole = read(study)
+    with naming(str(study)):
+        prepared = prepare(whole)
+        prepared.check_plans()
+    _show.preview(Console(), preview(prepared), pool.workers)
 
 
 @app.command(epilog="Example: counterpoise run study.toml --out runs/demo")
@@ -138,6 +144,7 @@ def run(
                 order=search or everything,
                 report=live.report,
                 started=live.started,
+                source=str(study),
             )
     except KeyboardInterrupt:
         print(

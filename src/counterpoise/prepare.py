@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args, get_type_hints
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 import counterpoise
 from counterpoise import catalogue
-from counterpoise._check import InputError
+from counterpoise._check import InputError, naming
 from counterpoise.grid import DegreeKind, Grid, text
 from counterpoise.interface import Dataset, Explainer, Images, Measure, Mechanism, Planned, Progress, Recipe, Task
 from counterpoise.record import Party
@@ -127,7 +127,8 @@ class Prepared:
             mechanism: Mechanism = family.at(family.degrees.values[-1])
             if isinstance(mechanism, Planned) and not self.refusals[family.name]:
                 for party in self.study.parties:
-                    mechanism.guarantees(self.task(party.name))
+                    with naming(f"mechanism {family.name!r} for party {party.name!r}"):
+                        mechanism.guarantees(self.task(party.name))
 
     def _digest(self, party: Party, family: Family, degree: Decimal, seed: int) -> str:
         study = self.study.canonical()
@@ -155,7 +156,8 @@ class Prepared:
 def prepare(study: Study) -> Prepared:
     """Resolve, load, split, check."""
     dataset = _part("datasets", study.data, "data", Dataset)
-    train, test = dataset.load()
+    with naming(f"data {study.data.name!r}"):
+        train, test = dataset.load()
     target = _target(study.target, train)
     mechanisms = {}
     for sweep in study.mechanisms:
@@ -217,7 +219,23 @@ def _call(make: Callable[..., Any], what: str, *arguments: Any, **options: Any) 
     except TypeError as problem:
         known = [name for name in inspect.signature(make).parameters if name not in ("self", "shape", "classes", "rng")]
         raise InputError(f"{what}: {problem}; its options are: {', '.join(known) or 'none'}.") from None
-    return make(*arguments, **options)
+    with naming(what):
+        _check_kinds(make, options)
+        return make(*arguments, **options)
+
+
+def _check_kinds(make: Callable[..., Any], options: Mapping[str, object]) -> None:
+    """Text and switches are what the part says they are; a part checks its numbers itself, but `"no"` is true."""
+    try:
+        hints = get_type_hints(make)
+    except (NameError, TypeError, AttributeError):  # a third party's hints need not be readable from here
+        return
+    for name, value in options.items():
+        kinds = set(get_args(hints.get(name)) or (hints.get(name),)) - {type(None)}
+        if kinds == {bool} and not isinstance(value, bool):
+            raise InputError(f"{name}={value!r} must be true or false.")
+        if kinds == {str} and not isinstance(value, str | Path | None):
+            raise InputError(f"{name}={value!r} must be text.")
 
 
 def _part(room: str, use: Use, what: str, protocol: type[Any]) -> Any:
@@ -257,7 +275,8 @@ def _family(room: str, sweep: Sweep, protocol: type[Any]) -> Family:
         return replace(cast(Any, part), **{field: degree})
 
     for degree in degrees:
-        kind.check(degree)
+        with naming(f"{what} {sweep.name!r}"):
+            kind.check(degree)
         if not isinstance(at(degree), protocol):
             raise InputError(f"{what} {sweep.name!r} is not a {protocol.__name__}: see counterpoise.interface.")
     return Family(
