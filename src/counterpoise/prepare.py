@@ -158,6 +158,11 @@ def prepare(study: Study) -> Prepared:
     dataset = _part("datasets", study.data, "data", Dataset)
     with naming(f"data {study.data.name!r}"):
         train, test = dataset.load()
+        if train.shape != test.shape or not len(test):
+            raise InputError(
+                f"its test images ({len(test)} of {_sides(test)}) must be some, of the size of its training images"
+                f" ({_sides(train)})."
+            )
     target = _target(study.target, train)
     mechanisms = {}
     for sweep in study.mechanisms:
@@ -316,6 +321,10 @@ def _measures(study: Study, mechanisms: Mapping[str, Family]) -> dict[str, Measu
             raise InputError(f"measure {measure.name!r} is in every study already, or named twice; rename yours.")
         found[measure.name] = measure
     return found
+
+
+def _sides(images: Images) -> str:
+    return " x ".join(map(str, images.shape))
 
 
 def _target(name: str | None, images: Images) -> str:
