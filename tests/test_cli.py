@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,9 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
-from counterpoise import cli
+from counterpoise import cli, datasets, mechanisms
+from counterpoise.datasets.digits import Digits
+from counterpoise.interface import Images, Progress, Task, Trained
+from counterpoise.mechanisms.autoencoder import Autoencoder
 from counterpoise.store import Store
 from small_study import SMALL
 
@@ -259,3 +264,33 @@ def test_damaged_weights_are_one_sentence(call: Call, demo: Path, tmp_path: Path
     assert said.code == 2
     assert "these weights are missing, damaged, or another model's; delete records/" in said.err
     assert store.results().notes == ()
+
+
+class Interrupted(Digits):
+    """Ctrl-C comes while the images are read."""
+
+    def load(self, progress: Progress = lambda done: None) -> tuple[Images, Images]:
+        signal.raise_signal(signal.SIGINT)
+        return super().load(progress)
+
+
+class Stopping(Autoencoder):
+    """Ctrl-C comes in the middle of a training."""
+
+    def train(self, task: Task, rng: torch.Generator) -> Trained:
+        signal.raise_signal(signal.SIGINT)
+        return super().train(task, rng)
+
+
+def test_ctrl_c_says_what_is_kept_and_how_to_go_on(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(datasets.BUILTIN, "interrupted", Interrupted)
+    monkeypatch.setitem(mechanisms.BUILTIN, "stopping", Stopping)
+    path, out = tmp_path / "study.toml", tmp_path / "out"
+    path.write_text(SMALL.replace('"digits"', '"interrupted"'))
+    said = call("run", path, "--out", out, "--executor", "serial")
+    assert (said.code, said.err) == (130, "Stopped: before the first training; the same command goes on.\n")
+    assert not out.exists()
+    path.write_text(SMALL.replace('"autoencoder"', '"stopping"'))
+    said = call("run", path, "--out", out, "--executor", "serial")
+    assert (said.code, said.err) == (130, "Stopped: 6 of 8 trainings are kept; the same command goes on.\n")
+    assert len(list((out / "records").iterdir())) == 6

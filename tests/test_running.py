@@ -350,10 +350,11 @@ def test_text_is_no_switch_and_no_number_and_a_number_no_path(
         run(study.model_copy(update=part), tmp_path / "out", executor="serial")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Retested:
     """Digits whose test images are changed."""
 
+    name: ClassVar[str] = "retested"
     change: Callable[[Images], Images]
 
     def load(self) -> tuple[Images, Images]:
