@@ -134,7 +134,8 @@ def _add_clipped(
             # No factor makes an infinite or undefined gradient small: 0 * inf is NaN, and tells that the example is
             # there. Without it the sum moves by less than the clip.
             if bool(sound.any()):
-                _add_clipped(total, model, images[sound], targets[sound], clip, loss)
+                with torch.enable_grad():
+                    _add_clipped(total, model, images[sound], targets[sound], clip, loss)
             return norms
         weights = clip.weights(root(powers)) if clip.by_layer else clip.weights(norms).expand(len(layers), -1)
         for name in list(shares):
