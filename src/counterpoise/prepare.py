@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast, get_args, get_type_hints
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 import counterpoise
 from counterpoise import catalogue
-from counterpoise._check import InputError, naming
+from counterpoise._check import InputError, naming, text_and_switches
 from counterpoise.grid import DegreeKind, Grid, text
 from counterpoise.interface import Dataset, Explainer, Images, Measure, Mechanism, Planned, Progress, Recipe, Task
 from counterpoise.record import Party
@@ -225,22 +225,8 @@ def _call(make: Callable[..., Any], what: str, *arguments: Any, **options: Any) 
         known = [name for name in inspect.signature(make).parameters if name not in ("self", "shape", "classes", "rng")]
         raise InputError(f"{what}: {problem}; its options are: {', '.join(known) or 'none'}.") from None
     with naming(what):
-        _check_kinds(make, options)
+        text_and_switches(make, options)
         return make(*arguments, **options)
-
-
-def _check_kinds(make: Callable[..., Any], options: Mapping[str, object]) -> None:
-    """Text and switches are what the part says they are; a part checks its numbers itself, but `"no"` is true."""
-    try:
-        hints = get_type_hints(make)
-    except (NameError, TypeError, AttributeError):  # a third party's hints need not be readable from here
-        return
-    for name, value in options.items():
-        kinds = set(get_args(hints.get(name)) or (hints.get(name),)) - {type(None)}
-        if kinds == {bool} and not isinstance(value, bool):
-            raise InputError(f"{name}={value!r} must be true or false.")
-        if kinds == {str} and not isinstance(value, str | Path | None):
-            raise InputError(f"{name}={value!r} must be text.")
 
 
 def _part(room: str, use: Use, what: str, protocol: type[Any]) -> Any:
