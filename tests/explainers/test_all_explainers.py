@@ -105,7 +105,7 @@ def test_scaling_the_score_scales_the_map(name: str) -> None:
     network = Trouble(inplace=False).double()
     one: Tensor = made(name).explain(network, images.double(), target, rng()).maps
     with torch.no_grad():
-        network.fc2.weight *= 2
-        network.fc2.bias *= 2
+        network.fc2.weight.mul_(2)
+        network.fc2.bias.mul_(2)
     two: Tensor = made(name).explain(network, images.double(), target, rng()).maps
-    torch.testing.assert_close(two, POWER.get(name, 2) * one, rtol=1e-4, atol=1e-7)
+    torch.testing.assert_close(two, one * POWER.get(name, 2), rtol=1e-4, atol=1e-7)

@@ -6,7 +6,7 @@ from counterpoise.explainers.gradient import GradientTimesInput, Saliency
 from counterpoise.explainers.integrated_gradients import IntegratedGradients
 from counterpoise.explainers.occlusion import Occlusion
 from counterpoise.explainers.rise import RISE
-from counterpoise.explainers.smooth_grad import SmoothGrad
+from counterpoise.explainers.smooth_grad import SmoothGrad, SmoothGradSquared, VarGrad
 from counterpoise.explainers.via_captum import ViaCaptum
 from counterpoise.interface import Explainer
 
@@ -23,6 +23,8 @@ BUILTIN: dict[str, type[Explainer]] = {
     RISE.name: RISE,
     Saliency.name: Saliency,
     SmoothGrad.name: SmoothGrad,
+    SmoothGradSquared.name: SmoothGradSquared,
+    VarGrad.name: VarGrad,
 }
 """Name in a study -> class; every class is made as `cls(**{cls.degree_field: degree}, **options)`."""
 
@@ -39,5 +41,7 @@ __all__ = [
     "Occlusion",
     "Saliency",
     "SmoothGrad",
+    "SmoothGradSquared",
+    "VarGrad",
     "ViaCaptum",
 ]

@@ -19,17 +19,21 @@ class ImageNoise:
 
     def __init__(self, images: Tensor, seed: int) -> None:
         self._images = images
-        self._streams = streams(images, seed)
+        self._streams = image_streams(images, seed)
 
-    def take(self, samples: int) -> Tensor:
-        """The next draws, [n, samples, channels, height, width], in the images' precision and place."""
-        draws = np.empty((len(self._images), samples, *self._images.shape[1:]), dtype=np.float32)
-        for stream, part in zip(self._streams, draws, strict=True):
+    def take(self, samples: int, chosen: Tensor | None = None) -> Tensor:
+        """The next draws, [n, samples, channels, height, width], in the images' precision and place.
+
+        Of the chosen images only, where some are: the others' streams stay where they are.
+        """
+        streams = self._streams if chosen is None else [self._streams[index] for index in chosen.tolist()]
+        draws = np.empty((len(streams), samples, *self._images.shape[1:]), dtype=np.float32)
+        for stream, part in zip(streams, draws, strict=True):
             stream.standard_normal(dtype=np.float32, out=part)
         return torch.from_numpy(draws).to(self._images)
 
 
-def streams(images: Tensor, seed: int) -> list[np.random.Generator]:
+def image_streams(images: Tensor, seed: int) -> list[np.random.Generator]:
     """A generator for each image. Philox is keyed, not seeded: its 128-bit key is a hash of the seed and the pixels."""
     contents = images.detach().to("cpu", torch.float32).contiguous().numpy()
     return [np.random.Generator(np.random.Philox(key=_key(seed, content))) for content in contents]

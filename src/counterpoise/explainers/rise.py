@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from counterpoise import _check
-from counterpoise.explainers._noise import streams
+from counterpoise.explainers._noise import image_streams
 from counterpoise.explainers._single import Single
 from counterpoise.explainers.integrated_gradients import colour
 from counterpoise.interface import Explanation
@@ -45,7 +45,7 @@ class RISE(Single):
 
     def _explain(self, model: nn.Module, images: Tensor, target: Tensor, seed: int) -> Explanation:
         fill = colour(self.fill, images, "fill")
-        generators = streams(images, seed)
+        generators = image_streams(images, seed)
         totals, squares = (torch.zeros_like(images[:, 0], dtype=torch.float64) for _ in range(2))
         at_once = max(1, CHUNK_VALUES // images.numel())
         with torch.no_grad():

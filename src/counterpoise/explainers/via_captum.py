@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from counterpoise._check import InputError
 from counterpoise.explainers._layers import find_layer
-from counterpoise.explainers._noise import streams
+from counterpoise.explainers._noise import image_streams
 from counterpoise.explainers._single import Single
 from counterpoise.interface import Explanation
 
@@ -42,7 +42,7 @@ class ViaCaptum(Single):
         library = _captum()
         layer = find_layer(model, images, self.layer).name if self._has_layer(library) else None
         maps = []
-        for image, label, stream in zip(images, target, streams(images, seed), strict=True):
+        for image, label, stream in zip(images, target, image_streams(images, seed), strict=True):
             with _drawing_from(stream), warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # that hooks were set; they are removed again
                 attribution = self._made(library, model, layer)
