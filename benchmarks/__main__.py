@@ -19,9 +19,9 @@ import torch
 
 from benchmarks.table import Options
 
-BENCHMARKS = ("dp_step", "campaign")
+BENCHMARKS = ("dp_step", "campaign", "explain_speed")
 RESULTS = Path(__file__).parent / "results"
-VERSIONS = ("counterpoise", "torch", "opacus", "captum", "numpy")
+VERSIONS = ("counterpoise", "torch", "opacus", "captum", "torchcam", "numpy")
 
 
 def main() -> None:
