@@ -23,7 +23,18 @@ import counterpoise
 from counterpoise import catalogue
 from counterpoise._check import InputError
 from counterpoise.grid import DegreeKind, Grid, text
-from counterpoise.interface import Dataset, Explainer, Images, Measure, Mechanism, Planned, Progress, Recipe, Task
+from counterpoise.interface import (
+    Dataset,
+    Explainer,
+    Images,
+    Measure,
+    Mechanism,
+    Planned,
+    Progress,
+    ReadBeside,
+    Recipe,
+    Task,
+)
 from counterpoise.record import Party
 from counterpoise.store import digest
 from counterpoise.study import Study, Sweep, Use
@@ -163,8 +174,7 @@ def prepare(study: Study) -> Prepared:
         mechanisms[family.name] = family
     if BASELINE not in mechanisms:
         mechanisms[BASELINE] = _family("mechanisms", Sweep(part=BASELINE), Mechanism)
-    measures = _measures(study, mechanisms)
-    everywhere = (*catalogue.standard_measures(), *(use.name for use in study.measures))
+    measures, everywhere = _measures(study, mechanisms)
     degrees = [family.kind.name for family in mechanisms.values()]
     refuse_unknown(study.parties, [*everywhere, *ROLES, *degrees])
     prepared = Prepared(
@@ -283,20 +293,28 @@ def _identity(part: object, sweep: Sweep) -> dict[str, Any]:
     return canonical
 
 
-def _measures(study: Study, mechanisms: Mapping[str, Family]) -> dict[str, Measure]:
-    """The measures of every study, those the mechanisms' papers use, and the study's own."""
-    everywhere: Sequence[str] = catalogue.standard_measures()
+def _measures(study: Study, mechanisms: Mapping[str, Family]) -> tuple[dict[str, Measure], tuple[str, ...]]:
+    """The measures of every study, those the mechanisms' papers use, and the study's own; and which all trainings get.
+
+    A measure asked for brings those it is read beside.
+    """
+    everywhere = list(catalogue.standard_measures())
     wanted = {name: Use(part=name) for name in everywhere}
     for family in mechanisms.values():
         part: Mechanism = family.at(family.degrees.values[0])
         wanted |= {name: Use(part=name) for name in (part.privacy_gain, part.utility_loss)}
     found = {name: cast(Measure, _part("measures", use, "measure", Measure)) for name, use in wanted.items()}
+    standard, asked = frozenset(found), set[str]()
     for use in study.measures:
         measure = cast(Measure, _part("measures", use, "measure", Measure))
-        if measure.name in found:
+        if measure.name in asked or measure.name in standard:
             raise InputError(f"measure {measure.name!r} is in every study already, or named twice; rename yours.")
-        found[measure.name] = measure
-    return found
+        asked.add(measure.name)
+        for each in (measure, *(measure.beside if isinstance(measure, ReadBeside) else ())):
+            if each.name not in found:
+                found[each.name] = each
+                everywhere.append(each.name)
+    return found, tuple(everywhere)
 
 
 def _target(name: str | None, images: Images) -> str:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from counterpoise.interface import Outcome
 from counterpoise.measures._explained import explained
+from counterpoise.measures._maps import Of, floor_maps
 from counterpoise.training import apply
 
 STEPS = 20
@@ -25,9 +26,29 @@ class Areas(NamedTuple):
     insertion: NDArray[np.float64]
 
 
+def areas_of(outcome: Outcome, of: Of) -> Areas:
+    """Areas in the order of the maps, or of a floor; each computed once."""
+    if of == "map":
+        return outcome.once(map_areas)
+    if of == "random":
+        return outcome.once(random_areas)
+    kept = outcome.once(_floor_areas)
+    if of not in kept:
+        floor = floor_maps(of, explained(outcome, "deletion and insertion").images)
+        kept[of] = _ranked(outcome, floor.flatten(1))
+    return kept[of]
+
+
+def _floor_areas(outcome: Outcome) -> dict[Of, Areas]:
+    return {}
+
+
 def map_areas(outcome: Outcome) -> Areas:
     """Areas in the order of the candidate's maps, the most important pixel first."""
-    maps = explained(outcome, "deletion and insertion").explanation.maps.flatten(1)
+    return _ranked(outcome, explained(outcome, "deletion and insertion").explanation.maps.flatten(1))
+
+
+def _ranked(outcome: Outcome, maps: Tensor) -> Areas:
     # Equal values follow a random order, not the reading order: a blank map is then worth what a random one is.
     shuffled = _random_order(maps)
     ranked = maps.gather(1, shuffled).argsort(dim=1, descending=True, stable=True)
