@@ -261,6 +261,9 @@ def _family(room: str, sweep: Sweep, protocol: type[Any]) -> Family:
     if degrees is None:
         raise InputError(f"{what} {sweep.name!r}: degrees is missing: give a list, or a table with from, to and step.")
 
+    if kind.low == kind.high and degrees.values != (kind.low,):
+        raise InputError(f"{what} {sweep.name!r} has no degree to tune: leave its degrees out.")
+
     def at(degree: Decimal) -> Any:
         if isinstance(part, type):
             return _call(part, f"{what} {sweep.name!r}", **{field: degree, **sweep.options})
