@@ -19,9 +19,9 @@ import torch
 
 from benchmarks.table import Options
 
-BENCHMARKS = ("dp_step",)
+BENCHMARKS = ("dp_step", "explain_speed")
 RESULTS = Path(__file__).parent / "results"
-VERSIONS = ("counterpoise", "torch", "opacus", "numpy")
+VERSIONS = ("counterpoise", "torch", "opacus", "numpy", "captum", "torchcam")
 
 
 def main() -> None:

@@ -168,12 +168,14 @@ class Explanation:
     """One map a image: float32 [n, height, width], larger = more important.
 
     `stderr` is the Monte-Carlo standard error of each map's values, and `samples` how many draws each map
-    is the mean of, where maps are sampled.
+    is the mean of, where maps are sampled. Where each image stops by itself, `drawn` [n] says after how many draws,
+    and `samples` how many it could have had.
     """
 
     maps: Tensor
     stderr: Tensor | None = None
     samples: int | None = None
+    drawn: Tensor | None = None
 
 
 @runtime_checkable

@@ -135,6 +135,13 @@ def apply(module: nn.Module, pixels: Tensor, chunk: int = 512) -> Tensor:
         module.train(was_training)
 
 
+def channels_last(images: Tensor) -> Tensor:
+    """The images with the channels of a pixel beside each other, also where there is one channel only."""
+    _, channels, high, wide = images.shape
+    strides = (channels * high * wide, 1, wide * channels, channels)
+    return torch.empty_strided(images.shape, strides, dtype=images.dtype).copy_(images)
+
+
 def save(state: State, step: int, path: Path) -> None:
     """Write the state atomically. The file holds generator states, so treat it as the private data."""
     tensors: dict[str, Tensor] = {}

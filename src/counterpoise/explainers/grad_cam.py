@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from counterpoise.explainers._borrowed import borrowed, check_request
 from counterpoise.explainers._layers import activation_and_gradient, find_layer
-from counterpoise.explainers._single import SINGLE
-from counterpoise.grid import DegreeKind
-from counterpoise.interface import Explanation, Trained
-
-CHUNK_VALUES = 2**20
-"""Pixel values in one pass: memory stays the same however many images there are."""
+from counterpoise.explainers._single import Single
+from counterpoise.interface import Explanation
 
 
 @dataclass(frozen=True)
-class _ClassActivation(ABC):
+class _ClassActivation(Single):
     """map = ReLU(sum_k w_k A^k), enlarged to the image (bilinear): A^k are the layer's feature maps, g^k = dS/dA^k.
 
     S is the logit of the asked class, before softmax. `layer` is a name in `model.named_modules()`; without one
@@ -31,30 +25,14 @@ class _ClassActivation(ABC):
     """
 
     layer: str | None = None
-    explainability: Decimal = Decimal(1)
 
-    kind: ClassVar[DegreeKind] = SINGLE
-    degree_field: ClassVar[str] = SINGLE.name
     needs: ClassVar[frozenset[str]] = frozenset({"spatial"})
 
-    def __post_init__(self) -> None:
-        self.kind.check(self.explainability)
-
-    def explain(
-        self, trained: Trained | nn.Module, images: Tensor, target: Tensor, rng: torch.Generator
-    ) -> Explanation:
-        """The map of each image for its target class; nothing is drawn from `rng`."""
-        check_request(images, target)
-        chunk = max(1, CHUNK_VALUES // images[0].numel())
-        with borrowed(trained) as model:
-            place = find_layer(model, images, self.layer)
-            maps = [
-                self._combine(*activation_and_gradient(model, place, x, y))
-                for x, y in zip(torch.split(images, chunk), torch.split(target, chunk), strict=True)
-            ]
-        coarse = torch.relu(torch.cat(maps))[:, None]
-        fine = nn.functional.interpolate(coarse, images.shape[2:], mode="bilinear", align_corners=False)
-        return Explanation(fine[:, 0].float())
+    def _explain(self, model: nn.Module, images: Tensor, target: Tensor, seed: int) -> Explanation:
+        place = find_layer(model, images, self.layer)
+        coarse = torch.relu(self._combine(*activation_and_gradient(model, place, images, target)))
+        fine = nn.functional.interpolate(coarse[:, None], images.shape[2:], mode="bilinear", align_corners=False)
+        return Explanation(fine[:, 0])
 
     @abstractmethod
     def _combine(self, activation: Tensor, gradient: Tensor) -> Tensor:
@@ -62,7 +40,7 @@ class _ClassActivation(ABC):
 
 
 def _weighted(weights: Tensor, activation: Tensor) -> Tensor:
-    """The same weight at every position of a feature map."""
+    """One weight a feature map, the same at all its positions."""
     return torch.einsum("nk,nkhw->nhw", weights, activation)
 
 
@@ -78,3 +56,47 @@ class GradCAM(_ClassActivation):
 
     def _combine(self, activation: Tensor, gradient: Tensor) -> Tensor:
         return _weighted(gradient.mean((2, 3)), activation)
+
+
+@dataclass(frozen=True)
+class GradCAMPlusPlus(_ClassActivation):
+    """Grad-CAM++: w_k = sum over positions of a^k ReLU(g^k), a^k = (g^k)^2 / (2 (g^k)^2 + (g^k)^3 sum A^k).
+
+    Chattopadhay et al., WACV 2018, whose score is exp(S): its derivatives are powers of g times exp(S), which
+    scales the whole map and is left out, as it overflows. Where g or the denominator is 0, so is a.
+    """
+
+    name: ClassVar[str] = "grad-cam++"
+
+    def _combine(self, activation: Tensor, gradient: Tensor) -> Tensor:
+        # (g^k)^2 cancels, which also saves small gradients from underflow.
+        denominator = 2 + gradient * activation.sum((2, 3), keepdim=True)
+        share = torch.where((gradient != 0) & (denominator != 0), 1 / denominator, 0)
+        return _weighted((share * torch.relu(gradient)).sum((2, 3)), activation)
+
+
+@dataclass(frozen=True)
+class LayerCAM(_ClassActivation):
+    """LayerCAM: the weight of each position is ReLU(g^k) there.
+
+    Jiang et al., IEEE TIP 2021. Meant for earlier layers too, which are finer.
+    """
+
+    name: ClassVar[str] = "layer-cam"
+
+    def _combine(self, activation: Tensor, gradient: Tensor) -> Tensor:
+        return (torch.relu(gradient) * activation).sum(1)
+
+
+@dataclass(frozen=True)
+class HiResCAM(_ClassActivation):
+    """HiResCAM: the weight of each position is g^k there.
+
+    Draelos and Carin 2020. On a network that ends in linear layers the sum of the map, before ReLU, is the score
+    without its bias: what Grad-CAM shows need not be what the model used, this is.
+    """
+
+    name: ClassVar[str] = "hires-cam"
+
+    def _combine(self, activation: Tensor, gradient: Tensor) -> Tensor:
+        return (gradient * activation).sum(1)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from counterpoise.models.alexnet import alexnet
 from counterpoise.models.dense import linear, mlp
 from counterpoise.models.lenet5 import lenet5_caffe
 from counterpoise.models.resnet import resnet18, resnet18_batchnorm
@@ -17,6 +18,7 @@ from counterpoise.models.tanh_cnn import tanh_cnn
 from counterpoise.models.vgg import vgg16
 
 BUILTIN: dict[str, Callable[[tuple[int, int, int], int, torch.Generator], nn.Module]] = {
+    "alexnet": alexnet,
     "lenet5-caffe": lenet5_caffe,
     "linear": linear,
     "mlp": mlp,

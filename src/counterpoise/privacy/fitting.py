@@ -17,6 +17,7 @@ from counterpoise.privacy.clipping import MICROBATCH, clipped_gradient
 from counterpoise.privacy.isolation import check_isolation
 from counterpoise.privacy.plan import Plan
 from counterpoise.privacy.recording import Loss, cross_entropies
+from counterpoise.training import channels_last
 
 
 @dataclass(frozen=True)
@@ -112,13 +113,6 @@ def _probe(
     except RuntimeError:  # torch's word for a view that does not exist
         return lambda images: images
     return channels_last
-
-
-def channels_last(images: Tensor) -> Tensor:
-    """The images with the channels of a pixel beside each other, also where there is one channel only."""
-    _, channels, high, wide = images.shape
-    strides = (channels * high * wide, 1, wide * channels, channels)
-    return torch.empty_strided(images.shape, strides, dtype=images.dtype).copy_(images)
 
 
 def _drawn_seed(rng: torch.Generator) -> int:
