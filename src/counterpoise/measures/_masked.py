@@ -83,21 +83,22 @@ class Question:
         _check.one_of(get_args(Match), match=self.match)
 
     def ask(self, baseline: Outcome, candidate: Outcome) -> Masked:
-        """Scores on the candidate's explained images; computed once a question."""
+        """Scores on the candidate's explained images, once a question; who is scored depends on both models."""
         asked: dict[Question, Masked] = candidate.once(_answers)
         if self not in asked:
             explaining = explained(candidate, "a masked-input measure")
             maps, like = explaining.explanation.maps, LIKE[self.match]
-            scored = ~blank(like.masks(maps))
+            scored = ~blank(like.masks(maps)).numpy()
             if self.of != "map":
                 maps = floor_maps(self.of, explaining.images)
-            if self.only_right:
-                scored &= right_by_both(baseline, candidate)
-            whole, masked = masked_scores(
-                candidate.trained.model, explaining.images, explaining.target, maps, like, self.fill
-            )
-            asked[self] = Masked(whole, masked, scored.numpy())
-        return asked[self]
+            model, images, target = candidate.trained.model, explaining.images, explaining.target
+            asked[self] = Masked(*masked_scores(model, images, target, maps, like, self.fill), scored)
+        found = asked[self]
+        return (
+            found._replace(scored=found.scored & right_by_both(baseline, candidate).numpy())
+            if self.only_right
+            else found
+        )
 
 
 def _answers(candidate: Outcome) -> dict[Question, Masked]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import torch
 from scipy.stats import rankdata
-from torch import Tensor
+from torch import Tensor, nn
 
 from counterpoise import _check
 from counterpoise.interface import Level, Outcome
@@ -84,13 +84,14 @@ class _Agreement:
         if self.other == "nearby":
             return explaining.nearby_explanation.maps
         explain = explain_again(candidate, self.name)
-        kept: dict[int, Tensor] = candidate.once(_baseline_maps)
-        if id(baseline) not in kept:
-            kept[id(baseline)] = explain(baseline.trained.model, explaining.images, "baseline").maps
-        return kept[id(baseline)]
+        kept: dict[nn.Module, Tensor] = candidate.once(_baseline_maps)
+        model = baseline.trained.model
+        if model not in kept:
+            kept[model] = explain(model, explaining.images, "baseline").maps
+        return kept[model]
 
 
-def _baseline_maps(candidate: Outcome) -> dict[Any, Tensor]:
+def _baseline_maps(candidate: Outcome) -> dict[nn.Module, Tensor]:
     return {}
 
 
