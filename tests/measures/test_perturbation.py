@@ -97,6 +97,10 @@ def test_sensitivity_agrees_with_captum_on_the_same_moves() -> None:
     def explained(image: Tensor) -> Tensor:
         return torch.cos(3 * image) + image
 
+    def maps_of(given: Tensor | tuple[Tensor, ...]) -> Tensor | tuple[Tensor]:
+        """They ask once with a tuple and then with a tensor, and want the same back."""
+        return explained(given) if isinstance(given, Tensor) else (explained(given[0]),)
+
     pixels = PIXELS.double()
     moves = 0.02 * (2 * torch.rand(4, *pixels.shape, generator=rng(5), dtype=torch.float64) - 1)
 
@@ -106,9 +110,7 @@ def test_sensitivity_agrees_with_captum_on_the_same_moves() -> None:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        theirs = their_sensitivity(
-            lambda given: (explained(given[0]),), pixels, perturb, n_perturb_samples=4, max_examples_per_batch=24
-        )
+        theirs = their_sensitivity(maps_of, pixels, perturb, n_perturb_samples=4, max_examples_per_batch=24)
     ours = largest_moves(explained(pixels)[:, 0], torch.stack([explained(pixels + move)[:, 0] for move in moves]))
     np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-6)
 
