@@ -81,19 +81,27 @@ CASES = {
         APTOS, target="disease", size=32, networks=(TANH, SMALL), plain=_PLAIN, private=_PRIVATE, seeds=3
     ),
 }
-for _name in ("cats-vs-dogs", "aptos2019"):
-    CASES[_name, "quick"] = replace(
-        CASES[_name, "cpu"],
-        sweeps=tuple((way, epsilons[-1:]) for way, epsilons in CASES[_name, "cpu"].sweeps),
-        clips=(),
-        seeds=2,
-        limit=400,
-        plain=replace(_PLAIN, epochs=3),
-        private=replace(_PRIVATE, epochs=3, batch=64),
-    )
+CASES["cats-vs-dogs", "quick"] = replace(
+    CASES["cats-vs-dogs", "cpu"],
+    sweeps=((GAUSSIAN, (0.5, 10.0)),),
+    clips=(),
+    limit=1000,
+    explained=50,
+    plain=replace(_PLAIN, epochs=10),
+    private=replace(_PRIVATE, epochs=10, batch=256),
+)
+CASES["aptos2019", "quick"] = replace(
+    CASES["aptos2019", "cpu"],
+    sweeps=((GAUSSIAN, (0.5, 10.0)), (LOCAL_PIXEL, (1.0,))),
+    explained=50,
+    plain=replace(_PLAIN, epochs=10),
+    private=replace(_PRIVATE, epochs=10, batch=256),
+)
 REDUCED = {
-    "quick": "Reduced for a look at the path only: 400 images of 32 x 32 pixels, small networks, 3 epochs, 2 seeds, one"
-    " epsilon a noise. No claim can be decided.",
+    "quick": "Reduced much further than scale cpu, to half a minute of processor time: fewer epsilons, {explained}"
+    " explained images; else: images of 32 x 32 pixels (the source: 224); {networks} in place of {theirs}; {epochs}"
+    " epochs of batches of {batch} and a rate of {rate:g} for private training, {plain} at {plain_rate:g} with momentum .9"
+    " for the others; {train} training images{target}.",
     "cpu": "Reduced: images of 32 x 32 pixels (the source: 224); {networks} in place of {theirs}; {epochs} epochs of"
     " batches of {batch} and a rate of {rate:g} for private training, {plain} at {plain_rate:g} with momentum .9 for"
     " the others; {train} training images{target}.",
@@ -221,6 +229,7 @@ def written(
     reduced = REDUCED[str(provenance["scale"])].format(
         networks=" and ".join(network.title for network in case.networks),
         theirs=theirs,
+        explained=case.explained,
         epochs=case.private.epochs,
         batch=case.private.batch,
         rate=case.private.learning_rate,
