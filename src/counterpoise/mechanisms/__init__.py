@@ -7,6 +7,8 @@ from counterpoise.mechanisms.local_noise import LocalNoise
 from counterpoise.mechanisms.pixel_shuffle import PixelShuffle
 from counterpoise.mechanisms.plain import Plain
 
+__all__ = ["BUILTIN", "DPSGD", "Autoencoder", "LocalNoise", "PixelShuffle", "Plain"]
+
 BUILTIN: dict[str, type[Mechanism]] = {
     "autoencoder": Autoencoder,
     "dp-sgd": DPSGD,

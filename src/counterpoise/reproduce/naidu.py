@@ -100,8 +100,8 @@ CASES["aptos2019", "quick"] = replace(
 REDUCED = {
     "quick": "Reduced much further than scale cpu, to half a minute of processor time: fewer epsilons, {explained}"
     " explained images; else: images of 32 x 32 pixels (the source: 224); {networks} in place of {theirs}; {epochs}"
-    " epochs of batches of {batch} and a rate of {rate:g} for private training, {plain} at {plain_rate:g} with momentum .9"
-    " for the others; {train} training images{target}.",
+    " epochs of batches of {batch} and a rate of {rate:g} for private training, {plain} at {plain_rate:g} with momentum"
+    " .9 for the others; {train} training images{target}.",
     "cpu": "Reduced: images of 32 x 32 pixels (the source: 224); {networks} in place of {theirs}; {epochs} epochs of"
     " batches of {batch} and a rate of {rate:g} for private training, {plain} at {plain_rate:g} with momentum .9 for"
     " the others; {train} training images{target}.",
