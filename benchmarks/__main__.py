@@ -19,9 +19,9 @@ import torch
 
 from benchmarks.table import Options
 
-BENCHMARKS = ("dp_step", "explain_speed")
+BENCHMARKS = ("dp_step", "campaign", "explain_speed")
 RESULTS = Path(__file__).parent / "results"
-VERSIONS = ("counterpoise", "torch", "opacus", "numpy", "captum", "torchcam")
+VERSIONS = ("counterpoise", "torch", "opacus", "captum", "torchcam", "numpy")
 
 
 def main() -> None:

@@ -72,7 +72,7 @@ def run(options: Options) -> Table:
 
 @dataclass(frozen=True)
 class Group:
-    """What takes turns: jobs by name, each with how many maps or gradients it makes; the first is what is asked about."""
+    """What takes turns: jobs by name, each with how many maps or gradients it makes; the first is ours."""
 
     unit: str
     jobs: dict[str, tuple[Job, int]]
@@ -143,6 +143,8 @@ def activating(model: nn.Module, case: Case, rng: torch.Generator) -> Group:
     theirs = TorchGradCAM(model, input_shape=case.shape)
 
     def torch_cam() -> object:
+        for weight in model.parameters():
+            weight.requires_grad_(True)
         maps = theirs(target.tolist(), model(images), normalized=False)
         return nn.functional.interpolate(maps[0][:, None], case.shape[1:], mode="bilinear")
 

@@ -257,16 +257,20 @@ class Outcome:
     seed: int
     measured: Mapping[str, Measurement] = field(default_factory=dict)
     explaining: Explaining | None = None
+    across: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
     _shared: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def once(self, compute: Callable[[Outcome], T]) -> T:
+    def once(self, compute: Callable[[Outcome], T], *of: object) -> T:
         """What `compute(self)` gives, computed at most once: for measures that share work.
 
-        A changed copy (`dataclasses.replace`) starts empty, so nothing stale is ever seen.
+        A changed copy (`dataclasses.replace`) starts empty, so nothing stale is ever seen. What needs nothing but
+        the objects `of` is shared with every copy that has the very same objects.
         """
-        if compute not in self._shared:
-            self._shared[compute] = compute(self)
-        shared: T = self._shared[compute]
+        table = self.across if of else self._shared
+        key = (compute, *map(id, of))
+        if key not in table:
+            table[key] = (compute(self), of)  # the objects are kept: an id lives as long as they do
+        shared: T = table[key][0]
         return shared
 
 

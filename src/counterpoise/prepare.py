@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 import counterpoise
 from counterpoise import catalogue
-from counterpoise._check import InputError
+from counterpoise._check import InputError, naming, text_and_switches
 from counterpoise.grid import DegreeKind, Grid, text
 from counterpoise.interface import (
     Dataset,
@@ -138,7 +138,8 @@ class Prepared:
             mechanism: Mechanism = family.at(family.degrees.values[-1])
             if isinstance(mechanism, Planned) and not self.refusals[family.name]:
                 for party in self.study.parties:
-                    mechanism.guarantees(self.task(party.name))
+                    with naming(f"mechanism {family.name!r} for party {party.name!r}"):
+                        mechanism.guarantees(self.task(party.name))
 
     def _digest(self, party: Party, family: Family, degree: Decimal, seed: int) -> str:
         study = self.study.canonical()
@@ -166,7 +167,13 @@ class Prepared:
 def prepare(study: Study) -> Prepared:
     """Resolve, load, split, check."""
     dataset = _part("datasets", study.data, "data", Dataset)
-    train, test = dataset.load()
+    with naming(f"data {study.data.name!r}"):
+        train, test = dataset.load()
+        if train.shape != test.shape or not len(test):
+            raise InputError(
+                f"its test images ({len(test)} of {_sides(test)}) must be some, of the size of its training images"
+                f" ({_sides(train)})."
+            )
     target = _target(study.target, train)
     mechanisms = {}
     for sweep in study.mechanisms:
@@ -227,7 +234,9 @@ def _call(make: Callable[..., Any], what: str, *arguments: Any, **options: Any) 
     except TypeError as problem:
         known = [name for name in inspect.signature(make).parameters if name not in ("self", "shape", "classes", "rng")]
         raise InputError(f"{what}: {problem}; its options are: {', '.join(known) or 'none'}.") from None
-    return make(*arguments, **options)
+    with naming(what):
+        text_and_switches(make, options)
+        return make(*arguments, **options)
 
 
 def _part(room: str, use: Use, what: str, protocol: type[Any]) -> Any:
@@ -270,7 +279,8 @@ def _family(room: str, sweep: Sweep, protocol: type[Any]) -> Family:
         return replace(cast(Any, part), **{field: degree})
 
     for degree in degrees:
-        kind.check(degree)
+        with naming(f"{what} {sweep.name!r}"):
+            kind.check(degree)
         if not isinstance(at(degree), protocol):
             raise InputError(f"{what} {sweep.name!r} is not a {protocol.__name__}: see counterpoise.interface.")
     return Family(
@@ -318,6 +328,10 @@ def _measures(study: Study, mechanisms: Mapping[str, Family]) -> tuple[dict[str,
                 found[each.name] = each
                 everywhere.append(each.name)
     return found, tuple(everywhere)
+
+
+def _sides(images: Images) -> str:
+    return " x ".join(map(str, images.shape))
 
 
 def _target(name: str | None, images: Images) -> str:

@@ -6,7 +6,7 @@ Explaining never retrains: every explainability degree is evaluated on the one t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property, partial
 from typing import Any
@@ -51,6 +51,7 @@ class Worker:
     study: Study
     store: Store
     given: Prepared | None = None
+    _baselines: dict[str, Outcome] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def prepared(self) -> Prepared:
@@ -101,12 +102,15 @@ class Worker:
         return replace(record, measurements=candidate.measured, explained=cells, guarantees=trained.guarantees)
 
     def _baseline(self, job: Job, task: Task) -> Outcome:
-        """The same party's and seed's baseline, from its stored weights."""
+        """The same party's and seed's baseline, from its stored weights; kept, as every degree is compared with it."""
+        if job.baseline in self._baselines:
+            return self._baselines[job.baseline]
         mechanism: Mechanism = self.prepared.mechanisms[BASELINE].at(
             self.prepared.mechanisms[BASELINE].degrees.values[0]
         )
         trained = load_weights(mechanism.blank(task), self.store, job.baseline)
-        return outcome(task, mechanism, job, trained)
+        self._baselines[job.baseline] = outcome(task, mechanism, job, trained)
+        return self._baselines[job.baseline]
 
     def _measure(self, level: str, baseline: Outcome, candidate: Outcome) -> dict[str, Measurement]:
         """Every measure of the level; and, under their roles, the two that the mechanism's paper uses."""
@@ -167,8 +171,10 @@ def explain_again(
 
 def outcome(task: Task, mechanism: Mechanism, job: Job, trained: Trained) -> Outcome:
     """What measures look at, computed once."""
-    released_train = apply(trained.release, task.train.pixels)
-    released_test = apply(trained.release, task.test.pixels)
+    unchanged = isinstance(trained.release, nn.Identity)
+    raw_test_logits = apply(trained.model, task.test.pixels)
+    released_train = task.train.pixels if unchanged else apply(trained.release, task.train.pixels)
+    released_test = task.test.pixels if unchanged else apply(trained.release, task.test.pixels)
     return Outcome(
         task=task,
         mechanism=mechanism,
@@ -177,8 +183,8 @@ def outcome(task: Task, mechanism: Mechanism, job: Job, trained: Trained) -> Out
         released_train=released_train,
         released_test=released_test,
         train_logits=apply(trained.model, released_train),
-        test_logits=apply(trained.model, released_test),
-        raw_test_logits=apply(trained.model, task.test.pixels),
+        test_logits=raw_test_logits if unchanged else apply(trained.model, released_test),
+        raw_test_logits=raw_test_logits,
         seed=job.seed,
     )
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from counterpoise._check import InputError
-from counterpoise.explainers import BUILTIN, SmoothGrad, _passes
+from counterpoise.explainers import BUILTIN, SmoothGrad, _probe
 from counterpoise.explainers._noise import ImageNoise
 from counterpoise.interface import Explainer, SharesDraws, Trained
 
@@ -114,8 +114,8 @@ def test_maps_do_not_depend_on_chunks_batch_or_position(
     whole = explainer.explain(model, images, target, rng())
     assert whole.maps.shape == (n, side, side)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_passes, "FAST", 10 * chunk)
-        patch.setattr(_passes, "ENOUGH", 1)
+        patch.setattr(_probe, "FAST", 10 * chunk)
+        patch.setattr(_probe, "ENOUGH", 1)
         chunked = explainer.explain(model, images, target, rng())
     backwards = explainer.explain(model, images.flip(0), target.flip(0), rng())
     alone = explainer.explain(model, images[:1], target[:1], rng())
@@ -125,8 +125,8 @@ def test_maps_do_not_depend_on_chunks_batch_or_position(
 
 
 def test_memory_does_not_grow_with_the_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_passes, "FAST", 10_000)
-    monkeypatch.setattr(_passes, "ENOUGH", 1)
+    monkeypatch.setattr(_probe, "FAST", 10_000)
+    monkeypatch.setattr(_probe, "ENOUGH", 1)
     images, target = some(12)
     most = []
     for samples in (5, 50, 200):
@@ -161,8 +161,8 @@ class FailsAtTheSecondCall(nn.Module):
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_the_model_is_given_back_as_it_was_found(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_passes, "FAST", 64)
-    monkeypatch.setattr(_passes, "ENOUGH", 1)
+    monkeypatch.setattr(_probe, "FAST", 64)
+    monkeypatch.setattr(_probe, "ENOUGH", 1)
     inner = network()
     first, last = inner[0], inner[5]
     assert isinstance(first, nn.Conv2d)

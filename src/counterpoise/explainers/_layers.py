@@ -5,64 +5,30 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from counterpoise._check import InputError
-
-
-@dataclass(frozen=True)
-class Place:
-    """One call of one module: a module that is used several times has several outputs."""
-
-    name: str
-    call: int
+from counterpoise.explainers._probe import Place, probe
 
 
 def find_layer(model: nn.Module, images: Tensor, name: str | None = None) -> Place:
     """The layer of that name; without a name, the last to finish whose output still has more than one position.
 
-    Only what comes after a first convolution counts: the normalised image is no feature map. One image is run
-    through the model to see the shapes, because a module does not know where it is used.
+    One image is run through the model to see the shapes, because a module does not know where it is used.
     """
     if name is not None and name not in dict(model.named_modules()):
         near = difflib.get_close_matches(name, [known for known, _ in model.named_modules() if known], n=1)
         hint = f"did you mean {near[0]!r}?" if near else "see model.named_modules() for the names."
         raise InputError(f"layer={name!r} is not a part of the model; {hint}")
-    places = _feature_maps(model, images)
-    found = [place for place in places if name in (None, place.name)]
+    found = [place for place in probe(model, images).places if name in (None, place.name)]
     if found:
         return found[-1]
     if name is not None:
         raise InputError(f"layer={name!r} gives no feature map (channels, height and width) of which to make a map.")
     raise InputError("the model has no convolution whose output has more than one position; use SmoothGrad instead.")
-
-
-def _feature_maps(model: nn.Module, images: Tensor) -> list[Place]:
-    """Every module call that gives a feature map, in the order in which they finish."""
-    found: list[Place] = []
-    calls: dict[str, int] = {}
-    convolved = False
-
-    def look(name: str, module: nn.Module, inputs: Any, output: Any) -> None:
-        nonlocal convolved
-        call = calls[name] = calls.get(name, -1) + 1
-        convolved = convolved or isinstance(module, nn.Conv2d)
-        if convolved and isinstance(output, Tensor) and output.ndim == 4 and output.shape[2:].numel() > 1:
-            found.append(Place(name, call))
-
-    handles = [m.register_forward_hook(partial(look, name)) for name, m in model.named_modules() if name]
-    try:
-        with torch.no_grad():
-            model(images[:1])
-    finally:
-        for handle in handles:
-            handle.remove()
-    return found
 
 
 def activation_and_gradient(model: nn.Module, place: Place, images: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:

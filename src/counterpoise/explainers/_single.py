@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from counterpoise.explainers._borrowed import borrowed, check_request
+from counterpoise.explainers._probe import probe
 from counterpoise.grid import DegreeKind
 from counterpoise.interface import Explanation, Progress, Trained
 
@@ -27,8 +28,6 @@ class Single(ABC):
     kind: ClassVar[DegreeKind] = SINGLE
     degree_field: ClassVar[str] = SINGLE.name
     needs: ClassVar[frozenset[str]] = frozenset()
-    chunk_values: ClassVar[int] = 2**17
-    """Pixel values in one pass: memory stays the same however many images there are."""
 
     def __post_init__(self) -> None:
         self.kind.check(self.explainability)
@@ -44,12 +43,15 @@ class Single(ABC):
     ) -> Explanation:
         """The map of each image for its target class; `progress` hears the share that is done."""
         check_request(images, target)
-        chunk = max(1, self.chunk_values // images[0].numel())
         parts: list[Explanation] = []
+        done = 0
         with borrowed(trained) as model:
-            for x, y in zip(torch.split(images, chunk), torch.split(target, chunk), strict=True):
-                parts.append(self._explain(model, x, y, rng.initial_seed()))
-                progress(min(1.0, len(parts) * chunk / len(images)))
+            probed = probe(model, images)
+            chunks = probed.counts(len(images))  # memory stays the same however many images there are
+            for x, y in zip(torch.split(images, chunks), torch.split(target, chunks), strict=True):
+                parts.append(self._explain(model, probed.arrange(x), y, rng.initial_seed()))
+                done += len(x)
+                progress(done / len(images))
         return joined(parts)
 
     @abstractmethod

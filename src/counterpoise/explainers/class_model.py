@@ -42,7 +42,7 @@ class ClassModel(Single):
             return GREY + self._moved(model, torch.zeros(1, *shape), label)
 
     def _explain(self, model: nn.Module, images: Tensor, target: Tensor, seed: int) -> Explanation:
-        blank = torch.zeros_like(images[:1])
+        blank = torch.zeros_like(images[:1], memory_format=torch.contiguous_format)
         maps = {label: self._moved(model, blank, label).abs().sum(0) for label in set(target.tolist())}
         return Explanation(torch.stack([maps[label] for label in target.tolist()]))
 
@@ -54,7 +54,7 @@ class ClassModel(Single):
         def loss() -> Tensor:
             with torch.enable_grad():
                 value: Tensor = self.omega * d.square().sum() - model(GREY + d)[0, label]
-            (d.grad,) = torch.autograd.grad(value, d)
+            d.grad = torch.autograd.grad(value, d)[0].contiguous()
             return value
 
         search.step(loss)  # type: ignore[no-untyped-call]

@@ -11,12 +11,10 @@ from torch import Tensor, nn
 
 from counterpoise import _check
 from counterpoise.explainers._noise import image_streams
+from counterpoise.explainers._probe import probe
 from counterpoise.explainers._single import Single
 from counterpoise.explainers.integrated_gradients import colour
 from counterpoise.interface import Explanation
-
-CHUNK_VALUES = 2**17
-"""Pixel values in one forward pass."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,6 @@ class RISE(Single):
     fill: float | tuple[float, ...] = 0.0
 
     name: ClassVar[str] = "rise"
-    chunk_values: ClassVar[int] = 2**15
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -47,7 +44,7 @@ class RISE(Single):
         fill = colour(self.fill, images, "fill")
         generators = image_streams(images, seed)
         totals, squares = (torch.zeros_like(images[:, 0], dtype=torch.float64) for _ in range(2))
-        at_once = max(1, CHUNK_VALUES // images.numel())
+        at_once = max(1, probe(model, images).rows // len(images))
         with torch.no_grad():
             for done in range(0, self.samples, at_once):
                 count = min(at_once, self.samples - done)

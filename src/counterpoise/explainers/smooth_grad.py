@@ -13,9 +13,10 @@ from torch import Tensor, nn
 
 from counterpoise import _check
 from counterpoise.explainers._borrowed import borrowed, check_request
+from counterpoise.explainers._gradients import NoisyGradients
 from counterpoise.explainers._moments import Moments
 from counterpoise.explainers._noise import ImageNoise
-from counterpoise.explainers._passes import NoisyGradients, Passes
+from counterpoise.explainers._probe import Probe, even, probe
 from counterpoise.explainers._stable import until_stable
 from counterpoise.grid import DegreeKind
 from counterpoise.interface import Explanation, Progress, Trained
@@ -86,17 +87,17 @@ class _Noisy(ABC):
         parts: list[list[Explanation]] = []
         done = 0
         with borrowed(trained) as model:
-            passes = Passes.through(model, images, target)
-            block = max(1, passes.rows // passes.counts(self.samples)[0])
-            for x, y in zip(torch.split(images, block), torch.split(target, block), strict=True):
-                gradients = NoisyGradients(model, passes, x, y)
-                parts.append(self._block(gradients, passes, degrees, rng.initial_seed()))
+            probed = probe(model, images)
+            blocks = even(len(images), max(1, probed.rows // probed.counts(self.samples)[0]))
+            for x, y in zip(torch.split(images, blocks), torch.split(target, blocks), strict=True):
+                gradients = NoisyGradients(model, probed, x, y)
+                parts.append(self._block(gradients, probed, degrees, rng.initial_seed()))
                 done += len(x)
                 progress(done / len(images))
         return [_joined(level) for level in zip(*parts, strict=True)]
 
     def _block(
-        self, gradients: NoisyGradients, passes: Passes, degrees: Sequence[Decimal], seed: int
+        self, gradients: NoisyGradients, probed: Probe, degrees: Sequence[Decimal], seed: int
     ) -> list[Explanation]:
         """The explanations of a block of images, one a level."""
         still = self._moments()
@@ -104,28 +105,28 @@ class _Noisy(ABC):
             still.add(self._quantity(gradients.still()))
         noisy = [degree for degree in degrees if degree > 0]
         if self.stable_top is None:
-            found = self._all_samples(gradients, passes, noisy, seed)
+            found = self._all_samples(gradients, probed, noisy, seed)
         else:
-            found = {degree: self._enough_samples(gradients, passes, degree, seed) for degree in noisy}
+            found = {degree: self._enough_samples(gradients, probed, degree, seed) for degree in noisy}
         certain = [Explanation(*self._maps(still), self.samples)] if 0 in degrees else []
         return [found[degree] if degree > 0 else certain[0] for degree in degrees]
 
     def _all_samples(
-        self, gradients: NoisyGradients, passes: Passes, degrees: Sequence[Decimal], seed: int
+        self, gradients: NoisyGradients, probed: Probe, degrees: Sequence[Decimal], seed: int
     ) -> dict[Decimal, Explanation]:
         moments = {degree: self._moments() for degree in degrees}
         noise = ImageNoise(gradients.images, seed)
-        for count in passes.counts(self.samples) if moments else []:
+        for count in probed.counts(self.samples) if moments else []:
             draws = noise.take(count)
             for degree, so_far in moments.items():
                 so_far.add(self._quantity(gradients.at(float(degree), draws)))
         return {degree: self._explanation(so_far) for degree, so_far in moments.items()}
 
-    def _enough_samples(self, gradients: NoisyGradients, passes: Passes, degree: Decimal, seed: int) -> Explanation:
+    def _enough_samples(self, gradients: NoisyGradients, probed: Probe, degree: Decimal, seed: int) -> Explanation:
         noise = ImageNoise(gradients.images, seed)
 
         def draw(count: int, chosen: Tensor, so_far: Moments) -> None:
-            for part in passes.counts(count):
+            for part in probed.counts(count):
                 so_far.add(self._quantity(gradients.at(float(degree), noise.take(part, chosen), chosen)))
 
         assert self.stable_top is not None

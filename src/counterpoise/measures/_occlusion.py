@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -27,20 +28,11 @@ class Areas(NamedTuple):
 
 
 def areas_of(outcome: Outcome, of: Of) -> Areas:
-    """Areas in the order of the maps, or of a floor; each computed once."""
+    """Areas in the order of the maps, or of a floor; each computed once, a floor once for all degrees."""
     if of == "map":
         return outcome.once(map_areas)
-    if of == "random":
-        return outcome.once(random_areas)
-    kept = outcome.once(_floor_areas)
-    if of not in kept:
-        floor = floor_maps(of, explained(outcome, "deletion and insertion").images)
-        kept[of] = _ranked(outcome, floor.flatten(1))
-    return kept[of]
-
-
-def _floor_areas(outcome: Outcome) -> dict[Of, Areas]:
-    return {}
+    seen = explained(outcome, "deletion and insertion")
+    return outcome.once(_FLOOR_AREAS[of], outcome.trained.model, seen.images, seen.target)
 
 
 def map_areas(outcome: Outcome) -> Areas:
@@ -56,8 +48,29 @@ def _ranked(outcome: Outcome, maps: Tensor) -> Areas:
 
 
 def random_areas(outcome: Outcome) -> Areas:
-    """Areas in a random order, the same for every degree and mechanism: the floor."""
+    """Areas in a random order, the same for every degree and mechanism: the floor. It needs no map."""
     return _areas(outcome, _random_order(explained(outcome, "deletion and insertion").explanation.maps.flatten(1)))
+
+
+def _ones_areas(outcome: Outcome) -> Areas:
+    """A flat map follows the random order."""
+    return random_areas(outcome)
+
+
+def _centre_areas(outcome: Outcome) -> Areas:
+    return _ranked(outcome, floor_maps("centre", explained(outcome, "deletion and insertion").images).flatten(1))
+
+
+def _edges_areas(outcome: Outcome) -> Areas:
+    return _ranked(outcome, floor_maps("edges", explained(outcome, "deletion and insertion").images).flatten(1))
+
+
+_FLOOR_AREAS: dict[Of, Callable[[Outcome], Areas]] = {
+    "ones": _ones_areas,
+    "random": random_areas,
+    "centre": _centre_areas,
+    "edges": _edges_areas,
+}
 
 
 def _random_order(maps: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ import numpy as np
 from counterpoise.interface import Level, Outcome
 from counterpoise.measures._interval import Values, bootstrap
 from counterpoise.measures._maps import FLOORS, Of, check_of
-from counterpoise.measures._occlusion import areas_of, map_areas, random_areas
+from counterpoise.measures._occlusion import areas_of, map_areas
 from counterpoise.measures.stability import cosines
 from counterpoise.record import Measurement
 
@@ -85,7 +85,7 @@ class RandomDeletion:
 
     def __call__(self, baseline: Outcome, candidate: Outcome) -> Measurement:
         """The mean of the images' areas."""
-        return bootstrap(candidate.once(random_areas).deletion)
+        return bootstrap(areas_of(candidate, "random").deletion)
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class RandomInsertion:
 
     def __call__(self, baseline: Outcome, candidate: Outcome) -> Measurement:
         """The mean of the images' areas."""
-        return bootstrap(candidate.once(random_areas).insertion)
+        return bootstrap(areas_of(candidate, "random").insertion)
 
 
 @dataclass(frozen=True)
