@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -22,6 +22,7 @@ from torch import Tensor, nn
 import counterpoise
 from counterpoise import catalogue
 from counterpoise._check import InputError, naming, text_and_switches
+from counterpoise.dealing import deal
 from counterpoise.grid import DegreeKind, Grid, text
 from counterpoise.interface import (
     Dataset,
@@ -187,7 +188,7 @@ def prepare(study: Study) -> Prepared:
     prepared = Prepared(
         study=study,
         target=target,
-        data=_split(train, target, study.parties),
+        data=deal(train, target, study.parties),
         test=test,
         mechanisms=mechanisms,
         explainer=_family("explainers", study.explainer, Explainer),
@@ -341,26 +342,3 @@ def _target(name: str | None, images: Images) -> str:
     if name not in labels:
         raise InputError(f"target={name!r} must be one of the labels of {images.name!r}: {', '.join(labels)}.")
     return name
-
-
-def _split(train: Images, target: str, parties: Sequence[Party]) -> dict[str, Images]:
-    """Deal the training images to the parties, class by class, by their shares; every image to exactly one."""
-    labels, total = train.labels[target], sum(party.share for party in parties)
-    bounds = np.cumsum([0.0, *(party.share / total for party in parties)])
-    chosen: list[list[Tensor]] = [[] for _ in parties]
-    for label, name in enumerate(train.classes[target]):
-        members = torch.nonzero(labels == label).flatten()
-        members = members[torch.randperm(len(members), generator=generator(0, "split", label))]
-        edges = np.rint(bounds * len(members)).astype(int)
-        for index, party in enumerate(parties):
-            own = members[edges[index] : edges[index + 1]]
-            if not len(own):
-                raise InputError(
-                    f"party {party.name!r}: share={party.share:g} gives it no training image of class {name!r}"
-                    f" ({len(members)} in all); raise its share, or leave the party out."
-                )
-            chosen[index].append(own)
-    return {
-        party.name: replace(train.take(torch.cat(own).sort().values), name=f"{train.name}, {party.name}")
-        for party, own in zip(parties, chosen, strict=True)
-    }
