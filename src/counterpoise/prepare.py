@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -22,8 +22,20 @@ from torch import Tensor, nn
 import counterpoise
 from counterpoise import catalogue
 from counterpoise._check import InputError, naming, text_and_switches
+from counterpoise.dealing import deal
 from counterpoise.grid import DegreeKind, Grid, text
-from counterpoise.interface import Dataset, Explainer, Images, Measure, Mechanism, Planned, Progress, Recipe, Task
+from counterpoise.interface import (
+    Dataset,
+    Explainer,
+    Images,
+    Measure,
+    Mechanism,
+    Planned,
+    Progress,
+    ReadBeside,
+    Recipe,
+    Task,
+)
 from counterpoise.record import Party
 from counterpoise.store import digest
 from counterpoise.study import Study, Sweep, Use
@@ -170,14 +182,13 @@ def prepare(study: Study) -> Prepared:
         mechanisms[family.name] = family
     if BASELINE not in mechanisms:
         mechanisms[BASELINE] = _family("mechanisms", Sweep(part=BASELINE), Mechanism)
-    measures = _measures(study, mechanisms)
-    everywhere = (*catalogue.standard_measures(), *(use.name for use in study.measures))
+    measures, everywhere = _measures(study, mechanisms)
     degrees = [family.kind.name for family in mechanisms.values()]
     refuse_unknown(study.parties, [*everywhere, *ROLES, *degrees])
     prepared = Prepared(
         study=study,
         target=target,
-        data=_split(train, target, study.parties),
+        data=deal(train, target, study.parties),
         test=test,
         mechanisms=mechanisms,
         explainer=_family("explainers", study.explainer, Explainer),
@@ -296,20 +307,28 @@ def _identity(part: object, sweep: Sweep) -> dict[str, Any]:
     return canonical
 
 
-def _measures(study: Study, mechanisms: Mapping[str, Family]) -> dict[str, Measure]:
-    """The measures of every study, those the mechanisms' papers use, and the study's own."""
-    everywhere: Sequence[str] = catalogue.standard_measures()
+def _measures(study: Study, mechanisms: Mapping[str, Family]) -> tuple[dict[str, Measure], tuple[str, ...]]:
+    """The measures of every study, those the mechanisms' papers use, and the study's own; and which all trainings get.
+
+    A measure asked for brings those it is read beside.
+    """
+    everywhere = list(catalogue.standard_measures())
     wanted = {name: Use(part=name) for name in everywhere}
     for family in mechanisms.values():
         part: Mechanism = family.at(family.degrees.values[0])
         wanted |= {name: Use(part=name) for name in (part.privacy_gain, part.utility_loss)}
     found = {name: cast(Measure, _part("measures", use, "measure", Measure)) for name, use in wanted.items()}
+    standard, asked = frozenset(found), set[str]()
     for use in study.measures:
         measure = cast(Measure, _part("measures", use, "measure", Measure))
-        if measure.name in found:
+        if measure.name in asked or measure.name in standard:
             raise InputError(f"measure {measure.name!r} is in every study already, or named twice; rename yours.")
-        found[measure.name] = measure
-    return found
+        asked.add(measure.name)
+        for each in (measure, *(measure.beside if isinstance(measure, ReadBeside) else ())):
+            if each.name not in found:
+                found[each.name] = each
+                everywhere.append(each.name)
+    return found, tuple(everywhere)
 
 
 def _sides(images: Images) -> str:
@@ -323,26 +342,3 @@ def _target(name: str | None, images: Images) -> str:
     if name not in labels:
         raise InputError(f"target={name!r} must be one of the labels of {images.name!r}: {', '.join(labels)}.")
     return name
-
-
-def _split(train: Images, target: str, parties: Sequence[Party]) -> dict[str, Images]:
-    """Deal the training images to the parties, class by class, by their shares; every image to exactly one."""
-    labels, total = train.labels[target], sum(party.share for party in parties)
-    bounds = np.cumsum([0.0, *(party.share / total for party in parties)])
-    chosen: list[list[Tensor]] = [[] for _ in parties]
-    for label, name in enumerate(train.classes[target]):
-        members = torch.nonzero(labels == label).flatten()
-        members = members[torch.randperm(len(members), generator=generator(0, "split", label))]
-        edges = np.rint(bounds * len(members)).astype(int)
-        for index, party in enumerate(parties):
-            own = members[edges[index] : edges[index + 1]]
-            if not len(own):
-                raise InputError(
-                    f"party {party.name!r}: share={party.share:g} gives it no training image of class {name!r}"
-                    f" ({len(members)} in all); raise its share, or leave the party out."
-                )
-            chosen[index].append(own)
-    return {
-        party.name: replace(train.take(torch.cat(own).sort().values), name=f"{train.name}, {party.name}")
-        for party, own in zip(parties, chosen, strict=True)
-    }

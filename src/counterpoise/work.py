@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from decimal import Decimal
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -132,7 +133,8 @@ class Worker:
         )
         cells = []
         for degree, explanation, moved in zip(prepared.explainer.degrees, here, there, strict=True):
-            explaining = Explaining(degree, images, target, explanation, nearby, moved)
+            again = partial(explain_again, prepared, degree, target, candidate.seed)
+            explaining = Explaining(degree, images, target, explanation, nearby, moved, chosen, again)
             seen = replace(candidate, explaining=explaining)
             cells.append(Explained(degree, self._measure("explanation", baseline, seen)))
         count = self.study.gallery_images
@@ -157,6 +159,14 @@ def explain_degrees(
         return explainer.explain_degrees(degrees, trained, images, target, rng)
     each: list[Explainer] = [prepared.explainer.at(degree) for degree in degrees]
     return [one.explain(trained, images, target, generator(rng.initial_seed(), "one")) for one in each]
+
+
+def explain_again(
+    prepared: Prepared, degree: Decimal, target: Tensor, seed: int, model: nn.Module, images: Tensor, purpose: str
+) -> Explanation:
+    """More maps at one degree, for measures that ask for them."""
+    explainer: Explainer = prepared.explainer.at(degree)
+    return explainer.explain(model, images, target, generator(seed, "again", purpose))
 
 
 def outcome(task: Task, mechanism: Mechanism, job: Job, trained: Trained) -> Outcome:

@@ -1,53 +1,74 @@
 """Measures: one number each, with its interval, about a candidate compared with its non-private baseline."""
 
 from counterpoise.interface import Measure
+from counterpoise.measures.agreement import MapCosine, MapSpearman, MapSSIM, TopKOverlap
 from counterpoise.measures.explainability_gain import ExplainabilityGain
 from counterpoise.measures.faithfulness import (
     Deletion,
     ExplanationQuality,
     Faithfulness,
+    FaithfulnessMargin,
     Insertion,
     RandomDeletion,
     RandomInsertion,
 )
 from counterpoise.measures.image_distance import MSE, SSIM, EMDPerImage
 from counterpoise.measures.leakage import AdvantageBound, BoundedPrivacy, MembershipAdvantage, MembershipPrivacy
+from counterpoise.measures.masked_input import AverageDrop, BlankMaps, ConfidenceIncrease, MaskedScore, WholeScore
+from counterpoise.measures.perturbation import Infidelity, SensitivityMax
 from counterpoise.measures.privacy_gain import CodeShare, InverseEpsilon, NoGain
+from counterpoise.measures.sanity import PointingAccuracy, RandomisationCheck, Sparsity
 from counterpoise.measures.stability import Stability
 from counterpoise.measures.utility_loss import Accuracy, AccuracyLoss, NoLoss, PooledEMD, TaskLoss
 
-BUILTIN: dict[str, type[Measure]] = {
-    measure.name: measure
-    for measure in (
-        InverseEpsilon,
-        CodeShare,
-        NoGain,
-        AccuracyLoss,
-        PooledEMD,
-        NoLoss,
-        Accuracy,
-        TaskLoss,
-        EMDPerImage,
-        MSE,
-        SSIM,
-        MembershipAdvantage,
-        MembershipPrivacy,
-        AdvantageBound,
-        BoundedPrivacy,
-        ExplainabilityGain,
-        Deletion,
-        Insertion,
-        RandomDeletion,
-        RandomInsertion,
-        Faithfulness,
-        Stability,
-        ExplanationQuality,
-    )
-}
-"""Name in a study -> class; every class is made without arguments."""
+EVERY_TRAINING: tuple[type[Measure], ...] = (
+    AccuracyLoss,
+    PooledEMD,
+    Accuracy,
+    TaskLoss,
+    EMDPerImage,
+    MSE,
+    SSIM,
+    MembershipAdvantage,
+    MembershipPrivacy,
+    AdvantageBound,
+    BoundedPrivacy,
+    ExplainabilityGain,
+    Deletion,
+    Insertion,
+    RandomDeletion,
+    RandomInsertion,
+    Faithfulness,
+    Stability,
+    ExplanationQuality,
+)
+OF_A_PAPER: tuple[type[Measure], ...] = (InverseEpsilon, CodeShare, NoGain, NoLoss)
+"""What one mechanism's paper calls its privacy gain or utility loss: taken where that mechanism is."""
 
-EVERYWHERE = tuple(name for name in BUILTIN if name not in ("inverse_epsilon", "code_share", "no_gain", "no_loss"))
-"""Taken of every training; the others are what one mechanism's paper calls its privacy gain or utility loss."""
+ON_REQUEST: tuple[type[Measure], ...] = (
+    AverageDrop,
+    ConfidenceIncrease,
+    MaskedScore,
+    WholeScore,
+    BlankMaps,
+    FaithfulnessMargin,
+    Infidelity,
+    SensitivityMax,
+    TopKOverlap,
+    MapCosine,
+    MapSpearman,
+    MapSSIM,
+    RandomisationCheck,
+    PointingAccuracy,
+    Sparsity,
+)
+"""Taken where a study's `measures` names them: they cost more, or answer a question that not everybody has."""
+
+BUILTIN: dict[str, type[Measure]] = {measure.name: measure for measure in (*OF_A_PAPER, *EVERY_TRAINING, *ON_REQUEST)}
+"""Name in a study -> class; every class can be made without arguments."""
+
+EVERYWHERE = tuple(measure.name for measure in EVERY_TRAINING)
+"""Taken of every training."""
 
 __all__ = [
     "BUILTIN",
@@ -57,22 +78,37 @@ __all__ = [
     "Accuracy",
     "AccuracyLoss",
     "AdvantageBound",
+    "AverageDrop",
+    "BlankMaps",
     "BoundedPrivacy",
     "CodeShare",
+    "ConfidenceIncrease",
     "Deletion",
     "EMDPerImage",
     "ExplainabilityGain",
     "ExplanationQuality",
     "Faithfulness",
+    "FaithfulnessMargin",
+    "Infidelity",
     "Insertion",
     "InverseEpsilon",
+    "MapCosine",
+    "MapSSIM",
+    "MapSpearman",
+    "MaskedScore",
     "MembershipAdvantage",
     "MembershipPrivacy",
     "NoGain",
     "NoLoss",
+    "PointingAccuracy",
     "PooledEMD",
     "RandomDeletion",
     "RandomInsertion",
+    "RandomisationCheck",
+    "SensitivityMax",
+    "Sparsity",
     "Stability",
     "TaskLoss",
+    "TopKOverlap",
+    "WholeScore",
 ]

@@ -51,6 +51,22 @@ def bootstrap(values: ArrayLike, statistic: Statistic | None = None, *, over: st
     return Measurement(value, min(float(low), value), max(float(high), value), n, over)
 
 
+def bootstrap_scored(
+    values: ArrayLike,
+    scored: NDArray[np.bool_] | slice,
+    statistic: Statistic | None = None,
+    *,
+    unknown: tuple[float, float, float],
+) -> Measurement:
+    """As `bootstrap`, over the scored images alone.
+
+    Where none is scored nothing is known: `unknown` is the value, low and high to say so with, and n is 0.
+    """
+    table = np.asarray(values, dtype=np.float64)[scored]
+    value, low, high = unknown
+    return bootstrap(table, statistic) if len(table) else Measurement(value, low, high, 0, "images")
+
+
 def _redrawn_means(table: Values) -> Values:
     """Means of RESAMPLES redrawn tables, [RESAMPLES, columns]: how often each row is drawn, times the rows."""
     n = len(table)

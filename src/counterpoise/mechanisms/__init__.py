@@ -3,12 +3,16 @@
 from counterpoise.interface import Mechanism
 from counterpoise.mechanisms.autoencoder import Autoencoder
 from counterpoise.mechanisms.dp_sgd import DPSGD
+from counterpoise.mechanisms.local_noise import LocalNoise
 from counterpoise.mechanisms.pixel_shuffle import PixelShuffle
 from counterpoise.mechanisms.plain import Plain
+
+__all__ = ["BUILTIN", "DPSGD", "Autoencoder", "LocalNoise", "PixelShuffle", "Plain"]
 
 BUILTIN: dict[str, type[Mechanism]] = {
     "autoencoder": Autoencoder,
     "dp-sgd": DPSGD,
+    "local-noise": LocalNoise,
     "pixel-shuffle": PixelShuffle,
     "plain": Plain,
 }
