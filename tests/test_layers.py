@@ -13,7 +13,7 @@ import counterpoise
 
 SOURCE = Path(counterpoise.__file__).parent
 BOTTOM = {"_check", "_files", "grid", "record"}
-CORE = BOTTOM | {"interface", "training"}
+CORE = BOTTOM | {"interface", "training", "representation"}
 ROOMS = {"datasets", "models", "mechanisms", "explainers", "measures"}
 PREPARED = CORE | {"prepare", "store", "study", "catalogue", "tags", "tradeoff"}
 
@@ -24,7 +24,8 @@ ALLOWED: dict[str, set[str]] = {
     "grid": {"_check"},
     "record": {"grid"},
     "interface": BOTTOM,
-    "training": BOTTOM | {"interface"},
+    "representation": {"_check"},
+    "training": BOTTOM | {"interface", "representation"},
     "privacy": CORE,
     **dict.fromkeys(ROOMS - {"mechanisms", "measures"}, CORE),
     "mechanisms": CORE | {"privacy"},

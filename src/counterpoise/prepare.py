@@ -27,8 +27,8 @@ from counterpoise.interface import Dataset, Explainer, Images, Measure, Mechanis
 from counterpoise.record import Party
 from counterpoise.store import digest
 from counterpoise.study import Study, Sweep, Use
-from counterpoise.tags import refusal
-from counterpoise.tradeoff import refuse_unknown
+from counterpoise.tags import ADVICE, refusal
+from counterpoise.tradeoff import parse, refuse_unknown
 from counterpoise.training import generator
 
 BASELINE = "plain"
@@ -82,8 +82,8 @@ class Prepared:
     def task(self, party: str, progress: Progress = lambda done: None, checkpoint: Path | None = None) -> Task:
         """What a mechanism trains on for this party."""
         recipe = Recipe(**self.study.training.model_dump())
-        train = self.data[party]
-        return Task(train, self.test, self.target, self._make_model, recipe, self.study.delta, progress, checkpoint)
+        options = (recipe, self.study.delta, progress, checkpoint, self.study.hidden)
+        return Task(self.data[party], self.test, self.target, self._make_model, *options)
 
     def _make_model(self, shape: tuple[int, int, int], classes: int, rng: torch.Generator) -> nn.Module:
         use = self.study.model
@@ -115,10 +115,11 @@ class Prepared:
         """Why a mechanism cannot train this model, or why its results could not be explained; empty where it can."""
         model = self.task(self.study.parties[0].name).new_model(torch.Generator())
         explainer: Explainer = self.explainer.at(self.explainer.degrees.values[-1])
+        given = frozenset({"hidden"} if self.study.hidden else ())
         found = {}
         for name, family in self.mechanisms.items():
             needs: frozenset[str] = family.at(family.degrees.values[-1]).needs
-            found[name] = refusal(name, needs, model) or refusal(explainer.name, explainer.needs, model)
+            found[name] = refusal(name, needs, model, given) or refusal(explainer.name, explainer.needs, model)
         return found
 
     def check_plans(self) -> None:
@@ -140,6 +141,7 @@ class Prepared:
                 "measures": study["measures"],
                 "delta": study["delta"],
                 "target": self.target,
+                "hidden": study["hidden"],
                 "party": party.name,
                 "mechanism": {**family.canonical, "degrees": None},
                 "degree": text(degree),
@@ -156,15 +158,16 @@ def prepare(study: Study) -> Prepared:
     """Resolve, load, split, check."""
     dataset = _part("datasets", study.data, "data", Dataset)
     train, test = dataset.load()
-    target = _target(study.target, train)
+    target = _target(study.target, study.hidden, train)
     mechanisms = {}
     for sweep in study.mechanisms:
         family = _family("mechanisms", sweep, Mechanism)
         mechanisms[family.name] = family
     if BASELINE not in mechanisms:
         mechanisms[BASELINE] = _family("mechanisms", Sweep(part=BASELINE), Mechanism)
-    measures = _measures(study, mechanisms)
-    everywhere = (*catalogue.standard_measures(), *(use.name for use in study.measures))
+    asked = _asked(study)
+    measures = _measures(study, mechanisms, asked)
+    everywhere = (*catalogue.standard_measures(), *(use.name for use in asked))
     degrees = [family.kind.name for family in mechanisms.values()]
     refuse_unknown(study.parties, [*everywhere, *ROLES, *degrees])
     prepared = Prepared(
@@ -283,28 +286,42 @@ def _identity(part: object, sweep: Sweep) -> dict[str, Any]:
     return canonical
 
 
-def _measures(study: Study, mechanisms: Mapping[str, Family]) -> dict[str, Measure]:
-    """The measures of every study, those the mechanisms' papers use, and the study's own."""
+def _asked(study: Study) -> tuple[Use, ...]:
+    """The measures a study adds: those it lists, and built-in ones that a party's requirement names."""
+    standing = {*catalogue.standard_measures(), *(use.name for use in study.measures)}
+    required = [parse(words).quantity for party in study.parties for words in party.requires]
+    known = {entry.name for entry in catalogue.listing("measures")} - standing
+    return (*study.measures, *(Use(part=name) for name in dict.fromkeys(required) if name in known))
+
+
+def _measures(study: Study, mechanisms: Mapping[str, Family], asked: Sequence[Use]) -> dict[str, Measure]:
+    """The measures of every study, those the mechanisms' papers use, and those asked for."""
     everywhere: Sequence[str] = catalogue.standard_measures()
     wanted = {name: Use(part=name) for name in everywhere}
     for family in mechanisms.values():
         part: Mechanism = family.at(family.degrees.values[0])
         wanted |= {name: Use(part=name) for name in (part.privacy_gain, part.utility_loss)}
     found = {name: cast(Measure, _part("measures", use, "measure", Measure)) for name, use in wanted.items()}
-    for use in study.measures:
+    for use in asked:
         measure = cast(Measure, _part("measures", use, "measure", Measure))
         if measure.name in found:
             raise InputError(f"measure {measure.name!r} is in every study already, or named twice; rename yours.")
+        if "hidden" in getattr(measure, "needs", ()) and study.hidden is None:
+            raise InputError(f"measure {measure.name!r} {ADVICE['hidden']}.")
         found[measure.name] = measure
     return found
 
 
-def _target(name: str | None, images: Images) -> str:
+def _target(name: str | None, hidden: str | None, images: Images) -> str:
     labels = list(images.labels)
     if name is None and len(labels) == 1:
-        return labels[0]
+        name = labels[0]
     if name not in labels:
         raise InputError(f"target={name!r} must be one of the labels of {images.name!r}: {', '.join(labels)}.")
+    others = [label for label in labels if label != name]
+    if hidden not in (None, *others):
+        rule = f"must be one of the labels of {images.name!r} other than the target {name!r}"
+        raise InputError(f"hidden={hidden!r} {rule}: {', '.join(others) or 'none'}.")
     return name
 
 

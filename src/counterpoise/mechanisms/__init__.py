@@ -3,12 +3,14 @@
 from counterpoise.interface import Mechanism
 from counterpoise.mechanisms.autoencoder import Autoencoder
 from counterpoise.mechanisms.dp_sgd import DPSGD
+from counterpoise.mechanisms.non_discrimination import NonDiscriminatory
 from counterpoise.mechanisms.pixel_shuffle import PixelShuffle
 from counterpoise.mechanisms.plain import Plain
 
 BUILTIN: dict[str, type[Mechanism]] = {
     "autoencoder": Autoencoder,
     "dp-sgd": DPSGD,
+    "non-discriminatory": NonDiscriminatory,
     "pixel-shuffle": PixelShuffle,
     "plain": Plain,
 }
