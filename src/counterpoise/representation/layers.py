@@ -34,7 +34,7 @@ def listening(model: nn.Module, at: str) -> Iterator[list[Tensor]]:
         heard[:] = [given[0]]
 
     if at == LAST:
-        hook = _last_linear(model).register_forward_pre_hook(keep_input)
+        hook = last_linear(model).register_forward_pre_hook(keep_input)
     else:
         hook = find(model, at).register_forward_hook(keep_output)
     try:
@@ -69,7 +69,13 @@ def features(model: nn.Module, at: str, pixels: Tensor, chunk: int = 512) -> Ten
     return torch.cat(rows)
 
 
-def _last_linear(model: nn.Module) -> nn.Linear:
+def size(model: nn.Module, at: str, shape: tuple[int, int, int]) -> int:
+    """How many numbers the layer puts out for one image of this shape."""
+    return features(model, at, torch.zeros(1, *shape)).shape[1]
+
+
+def last_linear(model: nn.Module) -> nn.Linear:
+    """The linear layer that answers."""
     found = [module for module in model.modules() if isinstance(module, nn.Linear)]
     if not found:
         raise InputError(f"at='': the model has no linear layer; name one of: {', '.join(names(model))}.")

@@ -15,6 +15,7 @@ from counterpoise.reproduce.abbasi_three_parties import abbasi_three_parties
 from counterpoise.reproduce.private_cifar10 import private_cifar10
 from counterpoise.reproduce.private_mnist import private_mnist
 from counterpoise.reproduce.settings import SCALES, Settings
+from counterpoise.reproduce.tartaglione_mnist import tartaglione_mnist_conv1, tartaglione_mnist_fc1
 
 Reproduction = Callable[[Settings], str]
 """Does the work and returns the comparison as text; its docstring's first line is what `list` shows."""
@@ -31,6 +32,8 @@ BUILTIN: dict[str, Reproduction] = {
     "abbasi-cifar-autoencoder": abbasi_sweeps.abbasi_cifar_autoencoder,
     "private-cifar10": private_cifar10,
     "private-mnist": private_mnist,
+    "tartaglione-mnist-conv1": tartaglione_mnist_conv1,
+    "tartaglione-mnist-fc1": tartaglione_mnist_fc1,
 }
 
 
