@@ -12,6 +12,7 @@ from counterpoise.reproduce import abbasi_sweeps
 from counterpoise.reproduce.abbasi_campaign import abbasi_campaign
 from counterpoise.reproduce.abbasi_example import abbasi_example
 from counterpoise.reproduce.abbasi_three_parties import abbasi_three_parties
+from counterpoise.reproduce.biased_mnist import biased_mnist
 from counterpoise.reproduce.private_cifar10 import private_cifar10
 from counterpoise.reproduce.private_mnist import private_mnist
 from counterpoise.reproduce.settings import SCALES, Settings
@@ -30,6 +31,7 @@ BUILTIN: dict[str, Reproduction] = {
     "abbasi-fer-autoencoder": abbasi_sweeps.abbasi_fer_autoencoder,
     "abbasi-cifar-dp": abbasi_sweeps.abbasi_cifar_dp,
     "abbasi-cifar-autoencoder": abbasi_sweeps.abbasi_cifar_autoencoder,
+    "biased-mnist": biased_mnist,
     "private-cifar10": private_cifar10,
     "private-mnist": private_mnist,
     "tartaglione-mnist-conv1": tartaglione_mnist_conv1,
