@@ -19,7 +19,7 @@ import torch
 
 from benchmarks.table import Options
 
-BENCHMARKS = ("dp_step",)
+BENCHMARKS = ("dp_step", "hiding_step")
 RESULTS = Path(__file__).parent / "results"
 VERSIONS = ("counterpoise", "torch", "opacus", "numpy")
 

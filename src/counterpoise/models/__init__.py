@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from counterpoise.models.dense import linear, mlp
+from counterpoise.models.inception_v3 import inception_stem, inception_v3
 from counterpoise.models.lenet5 import lenet5_caffe
 from counterpoise.models.resnet import resnet18, resnet18_batchnorm
 from counterpoise.models.scattering import scattering_linear
@@ -17,6 +18,8 @@ from counterpoise.models.tanh_cnn import tanh_cnn
 from counterpoise.models.vgg import vgg16
 
 BUILTIN: dict[str, Callable[[tuple[int, int, int], int, torch.Generator], nn.Module]] = {
+    "inception-stem": inception_stem,
+    "inception-v3": inception_v3,
     "lenet5-caffe": lenet5_caffe,
     "linear": linear,
     "mlp": mlp,

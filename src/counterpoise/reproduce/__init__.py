@@ -17,6 +17,7 @@ from counterpoise.reproduce.private_cifar10 import private_cifar10
 from counterpoise.reproduce.private_mnist import private_mnist
 from counterpoise.reproduce.settings import SCALES, Settings
 from counterpoise.reproduce.tartaglione_mnist import tartaglione_mnist_conv1, tartaglione_mnist_fc1
+from counterpoise.reproduce.tartaglione_utkface import tartaglione_utkface
 
 Reproduction = Callable[[Settings], str]
 """Does the work and returns the comparison as text; its docstring's first line is what `list` shows."""
@@ -36,6 +37,7 @@ BUILTIN: dict[str, Reproduction] = {
     "private-mnist": private_mnist,
     "tartaglione-mnist-conv1": tartaglione_mnist_conv1,
     "tartaglione-mnist-fc1": tartaglione_mnist_fc1,
+    "tartaglione-utkface": tartaglione_utkface,
 }
 
 
