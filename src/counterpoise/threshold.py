@@ -63,7 +63,7 @@ class Threshold:
             self.found, other = (degrees[strong], degrees[weak]) if ends[last] else (degrees[weak], degrees[strong])
             kind = "weakest" if ends[last] else "strongest"
             words = (
-                f"{self._shown(self.found)} is the {kind} degree that meets {self.bound}; {self._shown(other)} does not"
+                f"{self._shown(self.found)} is the {kind} degree that meets {self.bound}; {self._shown(other)} fails"
             )
         self.sentences = (
             f"{self.mechanism}: {words}. {len(self.tried)} of {len(degrees)} degrees were tried; between them"

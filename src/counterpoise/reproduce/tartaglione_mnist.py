@@ -62,8 +62,8 @@ ALL = ("0", "0.1", "1", "0.01", "0.001")
 """The published gammas; first those that a stopped run should have."""
 SHORT = Recipe(4, 100, 0.02, 0.9, weight_decay=1e-5)
 SCHEDULES = {
-    ("quick", "conv1"): Schedule(1500, ("0", "0.1"), Recipe(2, 100, 0.01, 0.9, weight_decay=1e-5)),
-    ("quick", "fc1"): Schedule(1500, ("0", "0.1"), Recipe(2, 100, 0.01, 0.9, weight_decay=1e-5)),
+    ("quick", "conv1"): Schedule(1500, ("0", "0.1"), Recipe(2, 100, 0.02, 0.9, weight_decay=1e-5)),
+    ("quick", "fc1"): Schedule(6000, ("0", "0.1"), Recipe(3, 100, 0.02, 0.9, weight_decay=1e-5)),
     ("cpu", "conv1"): Schedule(15_000, ALL, SHORT),
     ("cpu", "fc1"): Schedule(None, ALL, SHORT),
     ("paper", "conv1"): Schedule(None, ALL, Recipe(500, 100, 0.01, weight_decay=1e-5)),
