@@ -77,5 +77,11 @@ def standard_measures() -> tuple[str, ...]:
     return names
 
 
+def requested_measures() -> tuple[str, ...]:
+    """The built-in measures taken only where a study lists them, or a party requires them."""
+    names: tuple[str, ...] = import_module("counterpoise.measures").ON_REQUEST
+    return names
+
+
 def _summary(part: Part) -> str:
     return (part.__doc__ or "").strip().split("\n")[0]

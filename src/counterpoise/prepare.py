@@ -290,7 +290,7 @@ def _asked(study: Study) -> tuple[Use, ...]:
     """The measures a study adds: those it lists, and built-in ones that a party's requirement names."""
     standing = {*catalogue.standard_measures(), *(use.name for use in study.measures)}
     required = [parse(words).quantity for party in study.parties for words in party.requires]
-    known = {entry.name for entry in catalogue.listing("measures")} - standing
+    known = set(catalogue.requested_measures()) - standing
     return (*study.measures, *(Use(part=name) for name in dict.fromkeys(required) if name in known))
 
 

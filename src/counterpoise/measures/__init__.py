@@ -86,8 +86,9 @@ _ALL: tuple[type[Measure], ...] = (
 BUILTIN = {measure.name: measure for measure in _ALL}
 """Name in a study -> class; every class is made without arguments."""
 
-_ON_REQUEST = {"inverse_epsilon", "code_share", "no_gain", "no_loss", *(measure.name for measure in OF_HIDDEN)}
-EVERYWHERE = tuple(name for name in BUILTIN if name not in _ON_REQUEST)
+ON_REQUEST = tuple(measure.name for measure in OF_HIDDEN)
+_OF_PAPERS = ("inverse_epsilon", "code_share", "no_gain", "no_loss")
+EVERYWHERE = tuple(name for name in BUILTIN if name not in (*_OF_PAPERS, *ON_REQUEST))
 """Taken of every training; the others are what one mechanism's paper uses, or what a study asks for."""
 
 __all__ = [
@@ -95,6 +96,7 @@ __all__ = [
     "EVERYWHERE",
     "MSE",
     "OF_HIDDEN",
+    "ON_REQUEST",
     "SSIM",
     "Accuracy",
     "AccuracyLoss",
