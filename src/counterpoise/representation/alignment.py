@@ -33,18 +33,21 @@ def alignment(features: Tensor, classes: Tensor, form: Form = "weak", normaliser
     one_of(FORMS, form=form)
     one_of(NORMALISERS, normaliser=normaliser)
     units = unit(features)
-    found, pairs = [], []
-    for members in groups(classes):
-        if len(members) > 1:
-            own = units[members]
-            found.append(_all_pairs(own, form))
-            pairs.append(len(members) * (len(members) - 1))
-    if not found:
+    member = (classes[:, None] == classes.bincount().nonzero().T).to(units.dtype)
+    sizes = member.sum(0)
+    several = sizes > 1
+    if not bool(several.any()):
         return 0 * units.sum()
-    sums = torch.stack(found)
+    if form == "weak":
+        # One sum a class: the Gram matrix is never made, however wide the features are.
+        sums = (member.T @ units).square().sum(1) - member.T @ units.square().sum(1)
+        sums = sums.abs()[several]
+    else:
+        own = [units[member[:, label] > 0] for label in several.nonzero().flatten()]
+        sums = torch.stack([(u @ u.T).abs().sum() - u.square().sum() for u in own])
     if normaliser == "paper":
         return sums.sum() / (2 * len(units))
-    return (sums / torch.tensor(pairs, dtype=sums.dtype)).mean()
+    return (sums / (sizes * (sizes - 1))[several]).mean()
 
 
 def unit(features: Tensor) -> Tensor:
@@ -55,11 +58,3 @@ def unit(features: Tensor) -> Tensor:
 def groups(classes: Tensor) -> list[Tensor]:
     """The indices of the images of each class that has any."""
     return [torch.nonzero(classes == label).flatten() for label in classes.bincount().nonzero().flatten()]
-
-
-def _all_pairs(own: Tensor, form: Form) -> Tensor:
-    """Sum over the pairs i != j of one class, of |g_ij| or, of all together, its absolute value."""
-    selves = own.square().sum()
-    if form == "weak":
-        return (own.sum(0).square().sum() - selves).abs()
-    return (own @ own.T).abs().sum() - selves
