@@ -1,8 +1,8 @@
 """What NDR costs beside plain training: time of a step of LeNet, and memory at a layer of 967,872 numbers.
 
-Times are of interleaved steps in one process, batches drawn as training draws them; the ratio is the median over
-rounds. Memory is the peak of a process of its own: the stem of Inception-v3 at 299 x 299 up to 192 x 71 x 71 (the
-source's 968,000), batch 50, forward, R, backward, one SGD step.
+Times are processor time of interleaved steps in one process, batches drawn as training draws them; the ratio is the
+median over rounds. Memory is the peak of a process of its own: the stem of Inception-v3 at 299 x 299 up to its
+192 x 71 x 71 numbers (the source's 968,000), batch 50, forward, R, backward, one SGD step.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def interleaved(at: str, rounds: int, seed: int) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {way: [] for way in ways}
     for index in range(rounds + 2):
         for way, take in ways.items():
-            start = time.perf_counter()
+            start = time.process_time()
             take(index)
             if index > 1:  # the first rounds warm caches
-                times[way].append(time.perf_counter() - start)
+                times[way].append(time.process_time() - start)
     return times
 
 

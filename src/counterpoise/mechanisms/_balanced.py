@@ -32,18 +32,21 @@ class BalancedBatches:
             )
         # A permutation serves for many steps.
         self._order = lru_cache(2 * len(self.groups))(
-            lambda group, walk: torch.randperm(len(self.groups[group]), generator=generator(seed, group, walk))
+            lambda group, walk: self.groups[group][
+                torch.randperm(len(self.groups[group]), generator=generator(seed, group, walk))
+            ]
         )
 
     def __call__(self, step: int) -> Tensor:
-        """The indices of this step."""
-        places = torch.arange(step * self.batch, (step + 1) * self.batch)
-        chosen = torch.empty_like(places)
+        """The indices of this step, class by class."""
+        first, last, turns = step * self.batch, (step + 1) * self.batch, len(self.groups)
+        parts = []
         for group, members in enumerate(self.groups):
-            mine = places % len(self.groups) == group
-            rounds = places[mine] // len(self.groups)
-            for walk in sorted(set((rounds // len(members)).tolist())):
-                now = mine.nonzero().flatten()[rounds // len(members) == walk]
-                order = self._order(group, walk)
-                chosen[now] = members[order[(places[now] // len(self.groups)) % len(members)]]
-        return chosen
+            # Of the places first ... last - 1, every turns-th is this group's: its own places from here to there.
+            place, end = (-(-(edge - group) // turns) for edge in (first, last))
+            while place < end:
+                walk, within = divmod(place, len(members))
+                some = min(end - place, len(members) - within)
+                parts.append(self._order(group, walk)[within : within + some])
+                place += some
+        return torch.cat(parts)
