@@ -19,7 +19,7 @@ import torch
 
 from benchmarks.table import Options
 
-BENCHMARKS = ("dp_step", "campaign", "explain_speed")
+BENCHMARKS = ("dp_step", "campaign", "explain_speed", "hiding_step")
 RESULTS = Path(__file__).parent / "results"
 VERSIONS = ("counterpoise", "torch", "opacus", "captum", "torchcam", "numpy")
 

@@ -13,9 +13,9 @@ import counterpoise
 
 SOURCE = Path(counterpoise.__file__).parent
 BOTTOM = {"_check", "_files", "grid", "record"}
-CORE = BOTTOM | {"interface", "training"}
+CORE = BOTTOM | {"interface", "training", "representation"}
 ROOMS = {"datasets", "models", "mechanisms", "explainers", "measures"}
-PREPARED = CORE | {"prepare", "store", "study", "catalogue", "tags", "tradeoff"}
+PREPARED = CORE | {"prepare", "fingerprint", "store", "study", "catalogue", "tags", "tradeoff"}
 
 # Which rooms each room may import, besides itself. The room is the first name below the package.
 ALLOWED: dict[str, set[str]] = {
@@ -24,7 +24,8 @@ ALLOWED: dict[str, set[str]] = {
     "grid": {"_check"},
     "record": {"grid"},
     "interface": BOTTOM,
-    "training": BOTTOM | {"interface"},
+    "representation": {"_check"},
+    "training": BOTTOM | {"interface", "representation"},
     "privacy": CORE,
     **dict.fromkeys(ROOMS - {"mechanisms", "measures"}, CORE),
     "mechanisms": CORE | {"privacy"},
@@ -34,16 +35,19 @@ ALLOWED: dict[str, set[str]] = {
     "store": BOTTOM,
     "catalogue": {"_check"} | ROOMS,
     "dealing": CORE,
-    "prepare": CORE | {"dealing", "study", "store", "catalogue", "tags", "tradeoff"},
+    "fingerprint": {"interface"},
+    "prepare": CORE | {"dealing", "fingerprint", "study", "store", "catalogue", "tags", "tradeoff"},
     "work": PREPARED,
     "plan": PREPARED | {"work"},
     "executors": {"_check", "prepare", "training"},
     "running": PREPARED | {"work", "executors"},
     "proving": PREPARED | {"privacy"},
+    "threshold": PREPARED,
     "tradeoff": BOTTOM,
     "report": BOTTOM | {"tradeoff"},
     "publish": BOTTOM | {"store", "tradeoff", "report", "privacy"},
     "explaining": PREPARED | {"work"},
+    "splitting": PREPARED | {"work", "explaining"},
     "testing": CORE,
     "_progress": {"prepare"},
     "_show": {"catalogue", "grid", "plan", "tradeoff"},

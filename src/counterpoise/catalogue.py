@@ -77,5 +77,10 @@ def standard_measures() -> tuple[str, ...]:
     return names
 
 
+def requested_measures() -> tuple[str, ...]:
+    """The built-in measures taken only where a study lists them, or a party requires them."""
+    return tuple(measure.name for measure in import_module("counterpoise.measures").ON_REQUEST)
+
+
 def _summary(part: Part) -> str:
     return (part.__doc__ or "").strip().split("\n")[0]

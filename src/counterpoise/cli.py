@@ -112,6 +112,10 @@ def run(
             "--prove", help="train only until the optimum of policy and mode is proved, and write a certificate"
         ),
     ] = False,
+    until: Annotated[
+        str | None,
+        typer.Option(help="search the degree where a bound turns: 'non-discriminatory: class_leak <= 0.1'"),
+    ] = None,
 ) -> None:
     """Train and measure what is missing, decide, and write the report."""
     kept = "before the first training"
@@ -125,6 +129,7 @@ def run(
         from counterpoise.running import run as execute
         from counterpoise.store import Store
         from counterpoise.study import read
+        from counterpoise.threshold import Threshold
         from counterpoise.tradeoff import choose as decide
         from counterpoise.tradeoff.modes import mode_named
         from counterpoise.tradeoff.policies import policy_named
@@ -134,7 +139,9 @@ def run(
         if seeds is not None:
             at_least(1, seeds=seeds)
             whole = whole.model_copy(update={"seeds": tuple(range(seeds))})
-        search = Search(policy, mode) if prove else None
+        if prove and until is not None:
+            raise InputError("--prove and --until are two orders of training; choose one.")
+        search = Search(policy, mode) if prove else Threshold(until) if until is not None else None
         live = Live(Console())
         try:
             with live:
@@ -236,6 +243,24 @@ def explain(
     from counterpoise.explaining import explain_photo
 
     print(explain_photo(folder, photo, out, party, policy, mode, explainer))
+
+
+@app.command(epilog="Example: counterpoise export runs/demo --split")
+def export(
+    folder: Run,
+    split: Annotated[bool, typer.Option("--split", help="as two files that run apart, cut at a layer")] = False,
+    at: Annotated[str | None, typer.Option(help="the layer whose output is sent; default: the mechanism's own")] = None,
+    out: Annotated[Path | None, typer.Option(help="where the files go; default: FOLDER/split")] = None,
+    party: Annotated[str | None, typer.Option(help="whose model; default: the first party's")] = None,
+    policy: Policy = "unanimous",
+    mode: Mode = "measured",
+) -> None:
+    """Write the chosen model for use elsewhere, and say what the part that leaves the device tells."""
+    from counterpoise.splitting import export_split
+
+    if not split:
+        raise InputError("export: say what to write: --split gives two files, cut at a layer.")
+    print(export_split(folder, out or folder / "split", at, party, policy, mode).sentence())
 
 
 @app.command(epilog="Example: counterpoise reproduce abbasi-example")

@@ -35,14 +35,7 @@ def explain_photo(
 ) -> str:
     """Write the picture (input, what the model sees, why) and return the prediction in words."""
     store = Store.open(folder)
-    results = store.results()
-    decision = choose(results, policy, mode)
-    if decision.best is None:
-        raise InputError(f"{folder}: there is no single chosen model. {decision.sentence()}")
-    winner = decision.best.winner
-    configuration = dict(store.manifest().configuration)
-    prepared = prepare(parse_study(_named_only(configuration, folder), str(folder)))
-    trained = _chosen(prepared, store, winner, party)
+    prepared, _, _, trained, winner = chosen_by(store, party, policy, mode)
     pixels, resized = read_photo(photo, prepared.test.shape)
     released = apply(trained.release, pixels[None])
     logits = apply(trained.model, released)
@@ -85,13 +78,24 @@ def _named_only(configuration: dict[str, Any], folder: Path) -> dict[str, Any]:
     return configuration
 
 
-def _chosen(prepared: Prepared, store: Store, winner: Standing, party: str | None) -> Trained:
+def chosen_by(
+    store: Store, party: str | None, policy: str, mode: str
+) -> tuple[Prepared, Job, Mechanism, Trained, Standing]:
+    """The model that a run's decision chose, of one party; and everything it belongs to."""
+    folder = store.root
+    decision = choose(store.results(), policy, mode)
+    if decision.best is None:
+        raise InputError(f"{folder}: there is no single chosen model. {decision.sentence()}")
+    winner = decision.best.winner
+    configuration = dict(store.manifest().configuration)
+    prepared = prepare(parse_study(_named_only(configuration, folder), str(folder)))
     names = [known.name for known in prepared.study.parties]
     if party is not None and party not in names:
         raise InputError(f"--party {party!r} must be one of: {', '.join(names)}.")
     job = _job(prepared, winner, party or names[0])
     mechanism: Mechanism = prepared.mechanisms[winner.mechanism].at(winner.degree)
-    return load_weights(mechanism.blank(prepared.task(job.party)), store, job.digest)
+    trained = load_weights(mechanism.blank(prepared.task(job.party)), store, job.digest)
+    return prepared, job, mechanism, trained, winner
 
 
 def _job(prepared: Prepared, winner: Standing, party: str) -> Job:

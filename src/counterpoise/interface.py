@@ -95,11 +95,28 @@ class Recipe:
     learning_rate: float = 0.1
     momentum: float = 0.0
     optimiser: Literal["sgd", "adam"] = "sgd"
+    weight_decay: float = 0.0
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """An extra loss on what one layer puts out: `of(features, batch)`, `batch` the indices of the images.
+
+    `learns` is trained along with the model, by the same optimiser (an adversary, say).
+    """
+
+    at: str
+    of: Callable[[Tensor, Tensor], Tensor]
+    learns: nn.Module | None = None
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a mechanism trains on. `make_model(shape, classes, rng)` gives a fresh network with random weights."""
+    """What a mechanism trains on. `make_model(shape, classes, rng)` gives a fresh network with random weights.
+
+    `hidden` names the label, of those the images carry, that must not be told: what mechanisms may hide, and what
+    probes try to read. None where the study names none.
+    """
 
     train: Images
     test: Images
@@ -109,6 +126,7 @@ class Task:
     delta: float = 1e-5
     progress: Progress = field(default=lambda done: None)
     checkpoint: Path | None = None
+    hidden: str | None = None
 
     @property
     def classes(self) -> int:
@@ -118,6 +136,12 @@ class Task:
     def new_model(self, rng: torch.Generator) -> nn.Module:
         """A fresh network of the right size, its weights drawn from `rng`."""
         return self.make_model(self.train.shape, self.classes, rng)
+
+    def to_hide(self, asking: str) -> str:
+        """The name of the hidden label, or a sentence on who misses it."""
+        if self.hidden is None:
+            raise InputError(f"{asking} needs to know what is to be hidden: set hidden to one of the images' labels.")
+        return self.hidden
 
 
 @dataclass(frozen=True)
@@ -161,6 +185,16 @@ class Planned(Protocol):
 
     def guarantees(self, task: Task) -> tuple[Guarantee, ...]:
         """What `train` will prove; computed from sizes and settings alone."""
+
+
+@runtime_checkable
+class Penalised(Protocol):
+    """A mechanism whose training takes an extra loss over whole batches, and batches chosen by the caller."""
+
+    def train_with(
+        self, task: Task, rng: torch.Generator, penalty: Penalty, batches: Callable[[int], Tensor] | None
+    ) -> Trained:
+        """As `train`, with the penalty added to the loss; `batches(step)` gives indices, or None for the usual ones."""
 
 
 @dataclass(frozen=True)

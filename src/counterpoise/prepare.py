@@ -5,7 +5,6 @@ Everything that can be wrong with a study is found here, before any training.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping
@@ -15,14 +14,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-import counterpoise
 from counterpoise import catalogue
 from counterpoise._check import InputError, naming, text_and_switches
 from counterpoise.dealing import deal
+from counterpoise.fingerprint import images_digest, versions
 from counterpoise.grid import DegreeKind, Grid, text
 from counterpoise.interface import (
     Dataset,
@@ -39,17 +37,14 @@ from counterpoise.interface import (
 from counterpoise.record import Party
 from counterpoise.store import digest
 from counterpoise.study import Study, Sweep, Use
-from counterpoise.tags import refusal
-from counterpoise.tradeoff import refuse_unknown
+from counterpoise.tags import ADVICE, refusal
+from counterpoise.tradeoff import parse, refuse_unknown
 from counterpoise.training import generator
 
 BASELINE = "plain"
 """The mechanism that every other one is compared with; a study that does not list it gets it."""
 ROLES = ("privacy", "privacy_gain", "explanation", "utility_loss")
 """What a requirement may name besides degrees and measures: each mechanism, or mode, has its own measure for it."""
-
-_BELOW = ("tradeoff", "report", "reproduce", "cli.py", "testing")
-"""Parts of the source that cannot change a record's numbers."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +89,8 @@ class Prepared:
     def task(self, party: str, progress: Progress = lambda done: None, checkpoint: Path | None = None) -> Task:
         """What a mechanism trains on for this party."""
         recipe = Recipe(**self.study.training.model_dump())
-        train = self.data[party]
-        return Task(train, self.test, self.target, self._make_model, recipe, self.study.delta, progress, checkpoint)
+        options = (recipe, self.study.delta, progress, checkpoint, self.study.hidden)
+        return Task(self.data[party], self.test, self.target, self._make_model, *options)
 
     def _make_model(self, shape: tuple[int, int, int], classes: int, rng: torch.Generator) -> nn.Module:
         use = self.study.model
@@ -127,10 +122,11 @@ class Prepared:
         """Why a mechanism cannot train this model, or why its results could not be explained; empty where it can."""
         model = self.task(self.study.parties[0].name).new_model(torch.Generator())
         explainer: Explainer = self.explainer.at(self.explainer.degrees.values[-1])
+        given = frozenset({"hidden"} if self.study.hidden else ())
         found = {}
         for name, family in self.mechanisms.items():
             needs: frozenset[str] = family.at(family.degrees.values[-1]).needs
-            found[name] = refusal(name, needs, model) or refusal(explainer.name, explainer.needs, model)
+            found[name] = refusal(name, needs, model, given) or refusal(explainer.name, explainer.needs, model)
         return found
 
     def check_plans(self) -> None:
@@ -153,6 +149,7 @@ class Prepared:
                 "measures": study["measures"],
                 "delta": study["delta"],
                 "target": self.target,
+                "hidden": study["hidden"],
                 "party": party.name,
                 "mechanism": {**family.canonical, "degrees": None},
                 "degree": text(degree),
@@ -162,11 +159,12 @@ class Prepared:
 
     @cached_property
     def _data_digests(self) -> dict[str, str]:
-        return {name: _images_digest(images, self.test) for name, images in self.data.items()}
+        return {name: images_digest(images, self.test) for name, images in self.data.items()}
 
 
 def prepare(study: Study) -> Prepared:
     """Resolve, load, split, check."""
+    study = _with_requested(study)
     dataset = _part("datasets", study.data, "data", Dataset)
     with naming(f"data {study.data.name!r}"):
         train, test = dataset.load()
@@ -175,7 +173,7 @@ def prepare(study: Study) -> Prepared:
                 f"its test images ({len(test)} of {_sides(test)}) must be some, of the size of its training images"
                 f" ({_sides(train)})."
             )
-    target = _target(study.target, train)
+    target = _target(study.target, study.hidden, train)
     mechanisms = {}
     for sweep in study.mechanisms:
         family = _family("mechanisms", sweep, Mechanism)
@@ -197,35 +195,6 @@ def prepare(study: Study) -> Prepared:
     )
     prepared.refusals  # noqa: B018 - makes the model once: wrong options and sizes are told now
     return prepared
-
-
-def versions() -> dict[str, str]:
-    """What the numbers depend on besides the study: this package's code, and the libraries that compute."""
-    return {
-        "counterpoise": f"{counterpoise.__version__}+{_source_digest()}",
-        "torch": torch.__version__.split("+")[0],
-        "numpy": np.__version__,
-    }
-
-
-@functools.cache
-def _source_digest() -> str:
-    root = Path(counterpoise.__file__).parent
-    whole = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        if path.relative_to(root).parts[0] not in _BELOW:
-            whole.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
-    return whole.hexdigest()[:12]
-
-
-def _images_digest(*images: Images) -> str:
-    whole = hashlib.sha256()
-    for part in images:
-        whole.update(repr((tuple(part.pixels.shape), sorted(part.labels), sorted(part.classes.items()))).encode())
-        whole.update(part.pixels.contiguous().numpy().tobytes())
-        for name in sorted(part.labels):
-            whole.update(part.labels[name].contiguous().numpy().tobytes())
-    return whole.hexdigest()[:32]
 
 
 def _call(make: Callable[..., Any], what: str, *arguments: Any, **options: Any) -> Any:
@@ -307,6 +276,14 @@ def _identity(part: object, sweep: Sweep) -> dict[str, Any]:
     return canonical
 
 
+def _with_requested(study: Study) -> Study:
+    """The study with the measures on request that its parties require, as if it listed them: so its digest tells."""
+    listed = {use.name for use in study.measures}
+    required = {parse(words).quantity for party in study.parties for words in party.requires}
+    asked = [name for name in catalogue.requested_measures() if name in required - listed]
+    return study.model_copy(update={"measures": (*study.measures, *(Use(part=name) for name in asked))})
+
+
 def _measures(study: Study, mechanisms: Mapping[str, Family]) -> tuple[dict[str, Measure], tuple[str, ...]]:
     """The measures of every study, those the mechanisms' papers use, and the study's own; and which all trainings get.
 
@@ -323,6 +300,8 @@ def _measures(study: Study, mechanisms: Mapping[str, Family]) -> tuple[dict[str,
         measure = cast(Measure, _part("measures", use, "measure", Measure))
         if measure.name in asked or measure.name in standard:
             raise InputError(f"measure {measure.name!r} is in every study already, or named twice; rename yours.")
+        if "hidden" in getattr(measure, "needs", ()) and study.hidden is None:
+            raise InputError(f"measure {measure.name!r} {ADVICE['hidden']}.")
         asked.add(measure.name)
         for each in (measure, *(measure.beside if isinstance(measure, ReadBeside) else ())):
             if each.name not in found:
@@ -335,10 +314,14 @@ def _sides(images: Images) -> str:
     return " x ".join(map(str, images.shape))
 
 
-def _target(name: str | None, images: Images) -> str:
+def _target(name: str | None, hidden: str | None, images: Images) -> str:
     labels = list(images.labels)
     if name is None and len(labels) == 1:
-        return labels[0]
+        name = labels[0]
     if name not in labels:
         raise InputError(f"target={name!r} must be one of the labels of {images.name!r}: {', '.join(labels)}.")
+    others = [label for label in labels if label != name]
+    if hidden not in (None, *others):
+        rule = f"must be one of the labels of {images.name!r} other than the target {name!r}"
+        raise InputError(f"hidden={hidden!r} {rule}: {', '.join(others) or 'none'}.")
     return name

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from counterpoise._check import naming, one_of
 from counterpoise.executors import Processes, Report, serial
-from counterpoise.prepare import BASELINE, Job, Prepared, prepare, versions
+from counterpoise.fingerprint import versions
+from counterpoise.prepare import BASELINE, Job, Prepared, prepare
 from counterpoise.record import Results
 from counterpoise.store import Manifest, Store, digest
 from counterpoise.study import Study

@@ -112,6 +112,7 @@ class Training(_Frozen):
     learning_rate: Real = Field(default=0.1, gt=0, allow_inf_nan=False)
     momentum: Real = Field(default=0.0, ge=0, lt=1)
     optimiser: Literal["sgd", "adam"] = "sgd"
+    weight_decay: float = Field(default=0.0, ge=0, allow_inf_nan=False)
 
 
 class Study(_Frozen):
@@ -120,6 +121,7 @@ class Study(_Frozen):
     name: str = Field(default="study", min_length=1)
     data: Use = Use(part="digits")
     target: str | None = None
+    hidden: str | None = None
     model: Use = Use(part="small-cnn")
     training: Training = Training()
     mechanisms: Annotated[Sequence[Sweep], AfterValidator(tuple)] = Field(min_length=1)
@@ -160,6 +162,7 @@ class Study(_Frozen):
             "name": self.name,
             "data": self.data.canonical(),
             "target": self.target,
+            "hidden": self.hidden,
             "model": self.model.canonical(),
             "training": self.training.model_dump(),
             "mechanisms": [sweep.canonical() for sweep in self.mechanisms],

@@ -11,6 +11,7 @@ ADVICE = {
     "per-example": "needs each image's own gradient, but the model has batch normalisation, which mixes images: "
     "choose a model with group normalisation",
     "spatial": "needs feature maps, but the model has no convolution: choose a convolutional model, or SmoothGrad",
+    "hidden": "needs to know what is to be hidden: set hidden to one of the images' labels",
 }
 """What to say when a need is not provided."""
 
@@ -26,8 +27,11 @@ def provides(model: nn.Module) -> frozenset[str]:
     return frozenset(tags)
 
 
-def refusal(part: str, needs: frozenset[str], model: nn.Module) -> str:
-    """One sentence with advice for the first need that is not provided; empty where all are."""
-    for need in sorted(needs - provides(model)):
+def refusal(part: str, needs: frozenset[str], model: nn.Module, given: frozenset[str] = frozenset()) -> str:
+    """One sentence with advice for the first need that is not provided; empty where all are.
+
+    `given` is what the study provides besides the model: 'hidden' (it names a label to hide).
+    """
+    for need in sorted(needs - provides(model) - given):
         return f"{part} {ADVICE.get(need, f'needs a model that provides {need!r}')}."
     return ""

@@ -19,7 +19,8 @@ from torch import Tensor, nn
 
 from counterpoise._check import InputError
 from counterpoise._files import replacing
-from counterpoise.interface import Progress, Recipe
+from counterpoise.interface import Penalty, Progress, Recipe
+from counterpoise.representation.layers import listening
 
 State = Mapping[str, nn.Module | torch.optim.Optimizer | torch.Generator]
 """Everything that changes while training, by name: networks, optimisers, generators."""
@@ -75,8 +76,8 @@ def make_optimiser(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     """The recipe's optimiser over the model's trainable parameters."""
     weights = [p for p in model.parameters() if p.requires_grad]
     if recipe.optimiser == "adam":
-        return torch.optim.Adam(weights, lr=recipe.learning_rate)
-    return torch.optim.SGD(weights, lr=recipe.learning_rate, momentum=recipe.momentum)
+        return torch.optim.Adam(weights, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
+    return torch.optim.SGD(weights, lr=recipe.learning_rate, momentum=recipe.momentum, weight_decay=recipe.weight_decay)
 
 
 def fit(
@@ -104,25 +105,39 @@ def fit_classifier(
     recipe: Recipe,
     seed: int,
     *,
+    penalty: Penalty | None = None,
+    batches: Callable[[int], Tensor] | None = None,
     progress: Progress = lambda done: None,
     checkpoint: Path | None = None,
 ) -> None:
-    """Ordinary cross-entropy training on shuffled batches."""
-    optimiser = make_optimiser(model, recipe)
+    """Ordinary cross-entropy training on shuffled batches, or on those chosen, with a penalty where one is given."""
+    state: dict[str, nn.Module | torch.optim.Optimizer | torch.Generator] = {"model": model}
+    if penalty is not None and penalty.learns is not None:
+        state["penalty"] = penalty.learns
+    learning = model if len(state) == 1 else nn.ModuleList([model, state["penalty"]])  # type: ignore[list-item]
+    state["optimiser"] = optimiser = make_optimiser(learning, recipe)
     arrange = fast_layout(model, pixels)
 
     def step(index: int) -> None:
-        batch = shuffled_batch(len(pixels), recipe.batch, seed, index)
+        batch = shuffled_batch(len(pixels), recipe.batch, seed, index) if batches is None else batches(index)
         optimiser.zero_grad()
         with seeded(generator(seed, "dropout", index)):
-            loss = nn.functional.cross_entropy(model(arrange(pixels[batch])), labels[batch])
+            loss = _loss(model, arrange(pixels[batch]), labels[batch], penalty, batch)
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
 
-    model.train()
+    learning.train()
     steps = recipe.epochs * steps_per_epoch(len(pixels), recipe.batch)
-    fit(step, steps, {"model": model, "optimiser": optimiser}, progress=progress, checkpoint=checkpoint)
-    model.eval()
+    fit(step, steps, state, progress=progress, checkpoint=checkpoint)
+    learning.eval()
+
+
+def _loss(model: nn.Module, pixels: Tensor, labels: Tensor, penalty: Penalty | None, batch: Tensor) -> Tensor:
+    if penalty is None:
+        return nn.functional.cross_entropy(model(pixels), labels)
+    with listening(model, penalty.at) as heard:
+        loss = nn.functional.cross_entropy(model(pixels), labels)
+        return loss + penalty.of(heard[-1], batch)
 
 
 def channels_last(images: Tensor) -> Tensor:

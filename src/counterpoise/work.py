@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from counterpoise._check import InputError
 from counterpoise._files import write
+from counterpoise.fingerprint import versions
 from counterpoise.grid import text
 from counterpoise.interface import (
     Explainer,
@@ -32,7 +33,7 @@ from counterpoise.interface import (
     Task,
     Trained,
 )
-from counterpoise.prepare import BASELINE, Job, Prepared, prepare, versions
+from counterpoise.prepare import BASELINE, Job, Prepared, prepare
 from counterpoise.record import Explained, Measurement, Record
 from counterpoise.store import Store
 from counterpoise.study import Study

@@ -1,6 +1,7 @@
 """Where images come from: one file per source or format, each giving training and test `Images` with named labels."""
 
 from counterpoise.datasets.attributes import CelebA, Lfw
+from counterpoise.datasets.biased_mnist import BiasedMnist
 from counterpoise.datasets.cats_dogs import CatsVsDogs
 from counterpoise.datasets.cifar10 import Cifar10
 from counterpoise.datasets.csv_folder import Aptos, CsvFolder
@@ -14,6 +15,7 @@ from counterpoise.interface import Dataset
 
 BUILTIN: dict[str, type[Dataset]] = {
     "aptos2019": Aptos,
+    "biased-mnist": BiasedMnist,
     "cats-vs-dogs": CatsVsDogs,
     "celeba": CelebA,
     "cifar10": Cifar10,

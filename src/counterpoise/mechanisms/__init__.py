@@ -3,7 +3,11 @@
 from counterpoise.interface import Mechanism
 from counterpoise.mechanisms.autoencoder import Autoencoder
 from counterpoise.mechanisms.dp_sgd import DPSGD
+from counterpoise.mechanisms.entangle import EntangleDisentangle
+from counterpoise.mechanisms.gradient_reversal import GradientReversal
+from counterpoise.mechanisms.linear_erasure import LinearErasure
 from counterpoise.mechanisms.local_noise import LocalNoise
+from counterpoise.mechanisms.non_discrimination import NonDiscriminatory
 from counterpoise.mechanisms.pixel_shuffle import PixelShuffle
 from counterpoise.mechanisms.plain import Plain
 
@@ -13,6 +17,10 @@ BUILTIN: dict[str, type[Mechanism]] = {
     "autoencoder": Autoencoder,
     "dp-sgd": DPSGD,
     "local-noise": LocalNoise,
+    "end": EntangleDisentangle,
+    "gradient-reversal": GradientReversal,
+    "linear-erasure": LinearErasure,
+    "non-discriminatory": NonDiscriminatory,
     "pixel-shuffle": PixelShuffle,
     "plain": Plain,
 }

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import ClassVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from counterpoise.grid import DegreeKind
-from counterpoise.interface import Task, Trained
+from counterpoise.interface import Penalty, Task, Trained
 from counterpoise.training import derive, fit_classifier
 
 
@@ -34,6 +35,16 @@ class Plain:
 
     def train(self, task: Task, rng: torch.Generator) -> Trained:
         """Cross-entropy on shuffled batches, as the task's recipe says."""
+        return self.train_with(task, rng)
+
+    def train_with(
+        self,
+        task: Task,
+        rng: torch.Generator,
+        penalty: Penalty | None = None,
+        batches: Callable[[int], Tensor] | None = None,
+    ) -> Trained:
+        """The same with a penalty on a layer, and with other batches; without them, the same bits."""
         model = task.new_model(rng)
         fit_classifier(
             model,
@@ -41,6 +52,8 @@ class Plain:
             task.train.labels[task.target],
             task.recipe,
             derive(rng.initial_seed(), "plain"),
+            penalty=penalty,
+            batches=batches,
             progress=task.progress,
             checkpoint=task.checkpoint,
         )

@@ -10,6 +10,7 @@ from torch import nn
 
 from counterpoise.models.alexnet import alexnet
 from counterpoise.models.dense import linear, mlp
+from counterpoise.models.inception_v3 import inception_stem, inception_v3
 from counterpoise.models.lenet5 import lenet5_caffe
 from counterpoise.models.resnet import resnet18, resnet18_batchnorm
 from counterpoise.models.scattering import scattering_linear
@@ -19,6 +20,8 @@ from counterpoise.models.vgg import vgg16
 
 BUILTIN: dict[str, Callable[[tuple[int, int, int], int, torch.Generator], nn.Module]] = {
     "alexnet": alexnet,
+    "inception-stem": inception_stem,
+    "inception-v3": inception_v3,
     "lenet5-caffe": lenet5_caffe,
     "linear": linear,
     "mlp": mlp,

@@ -151,6 +151,26 @@ QUANTITIES: dict[str, Quantity] = {
         "pointing accuracy", "share", "higher", "measured", "Maps whose largest value lies on the planted evidence."
     ),
     "sparsity": Quantity("sparsity", "none", "higher", "measured", "0 for an even map, 1 for a single pixel."),
+    "class_leak": Quantity(
+        "hidden class told", "share above chance", "lower", "measured",
+        "What the best of three probes told of the hidden class on balanced, unseen images: 0 is guessing, 1 is all."
+        " Other readers may tell more.",
+    ),
+    "alignment": Quantity(
+        "alignment R", "cosine", "lower", "measured",
+        "How much features of one hidden class point the same way. 0 does not mean that the class is hidden.",
+    ),
+    "worst_group_accuracy": Quantity(
+        "accuracy of the worst group", "share", "higher", "measured", "Of the groups of the hidden label."
+    ),
+    "worst_group_loss": Quantity(
+        "loss of the worst group", "share", "lower", "measured",
+        "Accuracy lost against the unprotected model by the group of the hidden label that loses most.",
+    ),
+    "smallest_group_loss": Quantity(
+        "loss of the smallest group", "share", "lower", "measured",
+        "Accuracy lost against the unprotected model by the group with the fewest training images.",
+    ),
 }  # fmt: skip
 
 

@@ -12,10 +12,13 @@ from counterpoise.reproduce import abbasi_sweeps
 from counterpoise.reproduce.abbasi_campaign import abbasi_campaign
 from counterpoise.reproduce.abbasi_example import abbasi_example
 from counterpoise.reproduce.abbasi_three_parties import abbasi_three_parties
+from counterpoise.reproduce.biased_mnist import biased_mnist
 from counterpoise.reproduce.naidu import naidu_aptos, naidu_catsdogs
 from counterpoise.reproduce.private_cifar10 import private_cifar10
 from counterpoise.reproduce.private_mnist import private_mnist
 from counterpoise.reproduce.settings import SCALES, Settings
+from counterpoise.reproduce.tartaglione_mnist import tartaglione_mnist_conv1, tartaglione_mnist_fc1
+from counterpoise.reproduce.tartaglione_utkface import tartaglione_utkface
 
 Reproduction = Callable[[Settings], str]
 """Does the work and returns the comparison as text; its docstring's first line is what `list` shows."""
@@ -32,8 +35,12 @@ BUILTIN: dict[str, Reproduction] = {
     "abbasi-cifar-autoencoder": abbasi_sweeps.abbasi_cifar_autoencoder,
     "naidu-aptos": naidu_aptos,
     "naidu-catsdogs": naidu_catsdogs,
+    "biased-mnist": biased_mnist,
     "private-cifar10": private_cifar10,
     "private-mnist": private_mnist,
+    "tartaglione-mnist-conv1": tartaglione_mnist_conv1,
+    "tartaglione-mnist-fc1": tartaglione_mnist_fc1,
+    "tartaglione-utkface": tartaglione_utkface,
 }
 
 

@@ -17,11 +17,11 @@ from torch import nn
 
 from counterpoise import catalogue, store, training
 from counterpoise._files import write
+from counterpoise.fingerprint import versions
 from counterpoise.interface import Images, Mechanism, Recipe, Task, Trained
 from counterpoise.mechanisms.dp_sgd import DPSGD
 from counterpoise.mechanisms.local_noise import LocalNoise
 from counterpoise.mechanisms.plain import Plain
-from counterpoise.prepare import versions
 from counterpoise.privacy.local import gaussian_delta, least_gaussian
 from counterpoise.work import weights
 

@@ -17,8 +17,8 @@ from dataclasses import asdict, replace
 
 from counterpoise import store
 from counterpoise._files import write
+from counterpoise.fingerprint import versions
 from counterpoise.interface import Recipe
-from counterpoise.prepare import versions
 from counterpoise.report import Claim, write_claims
 from counterpoise.reproduce import _naidu_figures as figures
 from counterpoise.reproduce._naidu_cells import (

@@ -55,12 +55,14 @@ def small_task(shape: tuple[int, int, int] = SHAPES[0], train: int = 200, test: 
         half = shape[2] // 2
         pixels[side == 0, :, :, :half] += 0.3
         pixels[side == 1, :, :, half:] += 0.3
-        labels = {"side": torch.from_numpy(side)}
+        # A second label, told by nothing, for parts that hide one.
+        labels = {"side": torch.from_numpy(side), "tag": torch.arange(n) % 3}
+        classes = {"side": ("left", "right"), "tag": ("a", "b", "c")}
         left = torch.arange(shape[2]) < half
         brighter = torch.where(labels["side"][:, None, None] == 0, left, ~left).expand(n, *shape[1:])
-        return Images(name, torch.from_numpy(pixels).float(), labels, {"side": ("left", "right")}, brighter)
+        return Images(name, torch.from_numpy(pixels).float(), labels, classes, brighter)
 
-    return Task(part("train", train), part("test", test), "side", network, Recipe(epochs=2, batch=32))
+    return Task(part("train", train), part("test", test), "side", network, Recipe(epochs=2, batch=32), hidden="tag")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,201 @@
+"""Probes: fresh readers that try to tell a class from rows of numbers, whatever the rows are.
+
+The rows may be a layer's features, released images or predictions; nothing here knows how they came about. Readers
+learn from training images, as many of every class as of any other, and are asked about unseen test images, balanced
+likewise: so guessing is right once in C times, and a class's share tells nothing. A quarter of the training images
+chooses between readers; the test images are asked once. Whoever reads nothing may have tried too little: a reading is
+a lower bound on what the rows tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from counterpoise._check import InputError
+from counterpoise.interface import Recipe
+from counterpoise.measures._interval import Values, bootstrap
+from counterpoise.record import Measurement
+from counterpoise.representation.erasure import Eraser
+from counterpoise.training import apply, fit_classifier, generator, seeded, steps_per_epoch
+
+SEED = 20_251
+MOST_TRAIN, MOST_TEST = 4000, 2000
+LEAST_TRAIN, LEAST_TEST = 8, 2
+"""Images of a class below which it is left out: nothing could be learned, or asked, about it."""
+WIDEST = 3000
+"""Columns above which rows are turned onto the axes that the training rows span, which loses nothing between them."""
+NEIGHBOURS = 10
+HIDDEN = 128
+PERMUTATIONS = 999
+BATCH = 64
+
+
+@dataclass(frozen=True)
+class Material:
+    """Balanced, standardised rows: to learn from, to choose by, and to be asked about. Classes are 0 ... count - 1."""
+
+    learn: Tensor
+    learn_classes: Tensor
+    choose: Tensor
+    choose_classes: Tensor
+    ask: Tensor
+    ask_classes: Tensor
+    count: int
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one reader told: its share of hits while choosing, and its answers on the test images."""
+
+    name: str
+    chosen_by: float
+    answers: NDArray[np.int64]
+    classes: NDArray[np.int64]
+    count: int
+
+    @property
+    def accuracy(self) -> Measurement:
+        """Share of the balanced test images told rightly."""
+        return bootstrap((self.answers == self.classes).astype(np.float64))
+
+    @property
+    def leak(self) -> Measurement:
+        """(accuracy - 1/C) / (1 - 1/C): 0 for guessing, 1 where every image is told."""
+        chance = 1 / self.count
+
+        def above(means: Values) -> Values:
+            return (means[..., 0] - chance) / (1 - chance)
+
+        return bootstrap((self.answers == self.classes).astype(np.float64), above)
+
+    @property
+    def p_value(self) -> float:
+        """How often the true classes in random order would be met as well: an exact test of "the rows tell nothing".
+
+        The reader never saw the test images, so under that hypothesis every order of their classes is equally likely.
+        """
+        rng = np.random.default_rng(SEED)
+        seen = (self.answers == self.classes).mean()
+        null = [(self.answers == rng.permutation(self.classes)).mean() for _ in range(PERMUTATIONS)]
+        return float(1 + sum(value >= seen for value in null)) / (1 + PERMUTATIONS)
+
+
+def material(train: Tensor, train_classes: Tensor, test: Tensor, test_classes: Tensor) -> Material:
+    """Balanced and standardised by the training rows; classes with too few images are left out."""
+    enough = [
+        label
+        for label in range(int(max(train_classes.max(), test_classes.max())) + 1)
+        if int((train_classes == label).sum()) >= LEAST_TRAIN and int((test_classes == label).sum()) >= LEAST_TEST
+    ]
+    if len(enough) < 2:
+        raise InputError(
+            f"probes need two classes with {LEAST_TRAIN} training and {LEAST_TEST} test images each, but {len(enough)}"
+            " of the hidden label's classes have so many."
+        )
+    fitted, wanted = _draw(train_classes, enough, MOST_TRAIN, 1)
+    asked, truth = _draw(test_classes, enough, MOST_TEST, 2)
+    rows, unseen = _narrowed(train[fitted].flatten(1).float(), test[asked].flatten(1).float())
+    mean, spread = rows.mean(0), rows.std(0)
+    spread = torch.where(spread > 1e-6 * spread.max().clamp(min=1e-12), spread, torch.ones(()))
+    rows, unseen = (rows - mean) / spread, (unseen - mean) / spread
+    held = len(rows) // 4
+    return Material(rows[held:], wanted[held:], rows[:held], wanted[:held], unseen, truth, len(enough))
+
+
+def read(given: Material) -> dict[str, Reading]:
+    """What each family of readers tells."""
+    found = {}
+    for name, fit in FAMILIES.items():
+        tell = fit(given)
+        by = float((tell(given.choose) == given.choose_classes).float().mean())
+        answers = tell(given.ask).numpy()
+        found[name] = Reading(name, by, answers, given.ask_classes.numpy(), given.count)
+    return found
+
+
+def best(readings: dict[str, Reading]) -> Reading:
+    """The reader that told most of the images it was chosen by: the test images do not choose."""
+    return max(readings.values(), key=lambda reading: reading.chosen_by)
+
+
+def erased(given: Material) -> Material:
+    """The same rows after LEACE, fitted to the training rows: what no linear reader can tell any more."""
+    eraser = Eraser(given.learn.shape[1]).fit(given.learn, given.learn_classes)
+    learn, choose, ask = (apply(eraser, rows) for rows in (given.learn, given.choose, given.ask))
+    return Material(learn, given.learn_classes, choose, given.choose_classes, ask, given.ask_classes, given.count)
+
+
+Tell = Callable[[Tensor], Tensor]
+
+
+def linear(given: Material) -> Tell:
+    """Logistic regression."""
+    return fitted(nn.Linear(given.learn.shape[1], given.count), given.learn, given.learn_classes)
+
+
+def multilayer(given: Material) -> Tell:
+    """One hidden layer of 128 units."""
+    with seeded(generator(SEED, "mlp")):
+        network = nn.Sequential(
+            nn.Linear(given.learn.shape[1], HIDDEN), nn.ReLU(), nn.Dropout(0.2), nn.Linear(HIDDEN, given.count)
+        )
+    return fitted(network, given.learn, given.learn_classes)
+
+
+def nearest(given: Material) -> Tell:
+    """The most frequent class of the 10 nearest training rows; ties go to the nearer sum."""
+
+    def tell(rows: Tensor) -> Tensor:
+        distances, near = torch.cdist(rows, given.learn).topk(min(NEIGHBOURS, len(given.learn)), largest=False)
+        votes = torch.zeros(len(rows), given.count)
+        # Nearness breaks ties, and is too small to outvote a neighbour.
+        weights = 1 - 1e-3 * distances / distances.amax(1, keepdim=True).clamp(min=1e-12)
+        return votes.scatter_add(1, given.learn_classes[near], weights).argmax(1)
+
+    return tell
+
+
+def fitted(network: nn.Module, rows: Tensor, classes: Tensor, least: int = 600, epochs: int = 30) -> Tell:
+    """Trained by Adam with a little weight decay, for at least so many steps; a linear reader starts at zero."""
+    if isinstance(network, nn.Linear):
+        nn.init.zeros_(network.weight)
+        nn.init.zeros_(network.bias)
+    longer = max(epochs, -(-least // steps_per_epoch(len(rows), BATCH)))
+    recipe = Recipe(longer, BATCH, learning_rate=2e-3, optimiser="adam", weight_decay=1e-4)
+    fit_classifier(network, rows, classes, recipe, SEED)
+    return lambda asked: apply(network, asked).argmax(1)
+
+
+FAMILIES: dict[str, Callable[[Material], Tell]] = {"linear": linear, "knn": nearest, "mlp": multilayer}
+
+
+def _draw(classes: Tensor, kept: list[int], most: int, purpose: int) -> tuple[Tensor, Tensor]:
+    """Indices of equally many images of each kept class, shuffled, and their classes renumbered."""
+    sizes = [int((classes == label).sum()) for label in kept]
+    size = min(*sizes, most // len(kept))
+    chosen, numbers = [], []
+    for number, label in enumerate(kept):
+        members = torch.nonzero(classes == label).flatten()
+        order = torch.randperm(len(members), generator=generator(SEED, purpose, label))[:size]
+        chosen.append(members[order])
+        numbers.append(torch.full((size,), number))
+    shuffle = torch.randperm(size * len(kept), generator=generator(SEED, purpose, "order"))
+    return torch.cat(chosen)[shuffle], torch.cat(numbers)[shuffle]
+
+
+def _narrowed(rows: Tensor, unseen: Tensor) -> tuple[Tensor, Tensor]:
+    """Very wide rows as coordinates in the space that the training rows span; never a square matrix of the width."""
+    if rows.shape[1] <= WIDEST:
+        return rows, unseen
+    mean = rows.mean(0)
+    centred = rows - mean
+    values, axes = torch.linalg.eigh(centred @ centred.T)
+    kept = values > 1e-6 * values[-1]
+    turn = centred.T @ (axes[:, kept] / values[kept].sqrt())
+    return centred @ turn, (unseen - mean) @ turn

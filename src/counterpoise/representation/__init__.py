@@ -1,0 +1,1 @@
+"""What a network's layers put out, and arithmetic on it that both mechanisms and measures need."""
