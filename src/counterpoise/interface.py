@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from counterpoise._check import InputError
 from counterpoise.grid import DegreeKind
-from counterpoise.record import Guarantee, Measurement
+from counterpoise.record import Certificate, Guarantee, Measurement
 
 T = TypeVar("T")
 
@@ -157,12 +157,13 @@ class Explanation:
     """One map a image: float32 [n, height, width], larger = more important.
 
     `stderr` is the Monte-Carlo standard error of each map's values, and `samples` how many draws each map
-    is the mean of, where maps are sampled.
+    is the mean of, where maps are sampled. `certificates` are about the input, one a map, where they are earned.
     """
 
     maps: Tensor
     stderr: Tensor | None = None
     samples: int | None = None
+    certificates: tuple[Certificate | None, ...] | None = None
 
 
 @runtime_checkable
