@@ -46,9 +46,7 @@ def binomial(counts: Vector, samples: int, height: float, error: float) -> Bound
     each = error / (2 * len(counts))
     with np.errstate(invalid="ignore"):
         low = np.where(counts == 0, 0.0, betaincinv(np.maximum(counts, 1), samples - counts + 1, each))
-        high = np.where(
-            counts == samples, 1.0, betaincinv(counts + 1, np.maximum(samples - counts, 1), 1 - each)
-        )
+        high = np.where(counts == samples, 1.0, betaincinv(counts + 1, np.maximum(samples - counts, 1), 1 - each))
     return Bounds(height * low, height * high)
 
 

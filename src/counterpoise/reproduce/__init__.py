@@ -12,6 +12,7 @@ from counterpoise.reproduce import abbasi_sweeps
 from counterpoise.reproduce.abbasi_campaign import abbasi_campaign
 from counterpoise.reproduce.abbasi_example import abbasi_example
 from counterpoise.reproduce.abbasi_three_parties import abbasi_three_parties
+from counterpoise.reproduce.deck_cifar import deck_cifar
 from counterpoise.reproduce.private_cifar10 import private_cifar10
 from counterpoise.reproduce.private_mnist import private_mnist
 from counterpoise.reproduce.settings import SCALES, Settings
@@ -29,6 +30,7 @@ BUILTIN: dict[str, Reproduction] = {
     "abbasi-fer-autoencoder": abbasi_sweeps.abbasi_fer_autoencoder,
     "abbasi-cifar-dp": abbasi_sweeps.abbasi_cifar_dp,
     "abbasi-cifar-autoencoder": abbasi_sweeps.abbasi_cifar_autoencoder,
+    "deck-cifar": deck_cifar,
     "private-cifar10": private_cifar10,
     "private-mnist": private_mnist,
 }
