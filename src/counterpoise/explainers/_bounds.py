@@ -1,7 +1,7 @@
 """How far an image may move before k0 of its k most important units can be replaced: the certificate's arithmetic.
 
-Everything here is a function of two lists: `inside`, the k0 smallest scores of the reported top k, and `outside`, the k0
-largest of the rest. Every bound grows with each number inside and falls with each number outside, so that lower
+Everything here is a function of two lists: `inside`, the k0 smallest scores of the reported top k, and `outside`, the
+k0 largest of the rest. Every bound grows with each number inside and falls with each number outside, so that lower
 bounds on the first and upper bounds on the second can stand in for the true scores. docs/robust-explanations.md
 derives all of it. numpy only.
 """
@@ -33,9 +33,9 @@ def leaving(k: int, beta: Fraction) -> int:
 def threshold(inside: Vector, outside: Vector, orders: Vector, steps: int = 70) -> tuple[Vector, Vector]:
     """The pooled value t, one for each order, from below and from above, in logarithms.
 
-    t solves sum over A of (1 - (t/p)^(order-1)) = 0, where A are the inside scores above t and the outside scores below:
-    t is the power mean of exponent 1 - order over A, and A is those whom pooling moves. The sum over (order - 1)
-    falls in t, so bisection finds it.
+    t solves sum over A of (1 - (t/p)^(order-1)) = 0, where A are the inside scores above t and the outside scores
+    below it: t is the power mean of exponent 1 - order over A, and A is those whom pooling moves. Divided by
+    order - 1 the sum falls in t, so bisection finds it.
     """
     up, down = (np.log(np.maximum(scores, TINY)) for scores in (inside, outside))
     power = (orders - 1)[:, None]
@@ -52,15 +52,17 @@ def threshold(inside: Vector, outside: Vector, orders: Vector, steps: int = 70) 
 
 def _gap(distance: Vector, power: Vector) -> Vector:
     """(1 - exp(-power * distance)) / power, which is the distance itself where the power is 0."""
-    safe = np.where(np.abs(power) < 1e-9, 1.0, power)
+    safe: Vector = np.where(np.abs(power) < 1e-9, 1.0, power)
     with np.errstate(over="ignore"):
-        return np.where(np.abs(power) < 1e-9, distance, -np.expm1(-safe * distance) / safe)
+        found: Vector = np.where(np.abs(power) < 1e-9, distance, -np.expm1(-safe * distance) / safe)
+    return found
 
 
 def pooled_mass(inside: Vector, outside: Vector, log_t: Vector) -> Vector:
     """R = 1 - sum over A of p + |A| t: what is left of the scores' sum when A is pooled at t."""
     t = np.exp(log_t)[:, None]
-    return 1 - np.maximum(inside - t, 0).sum(1) + np.maximum(t - outside, 0).sum(1)
+    mass: Vector = 1 - np.maximum(inside - t, 0).sum(1) + np.maximum(t - outside, 0).sum(1)
+    return mass
 
 
 def divergence(inside: Vector, outside: Vector, orders: Vector) -> Vector:

@@ -1,7 +1,7 @@
 """How a noisy map is scored: the j-th largest unit gets v_j, v_1 >= v_2 >= … >= 0, with sum 1.
 
-The sum makes a mean of scored maps a distribution: it is the chance that "draw noise, rank, pick rank j with chance v_j"
-picks a unit. That is what the Rényi certificate is about.
+The sum makes a mean of scored maps a distribution: it is the chance that "draw noise, rank, pick rank j with chance
+v_j" picks a unit. That is what the Rényi certificate is about.
 """
 
 from __future__ import annotations

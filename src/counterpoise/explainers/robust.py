@@ -42,8 +42,8 @@ class RobustTopK:
     certificate says how far the image may move before the share of the reported top k that is among the top k of the
     true smoothed map of the moved image, for the same class, can fall below `beta`.
 
-    `noise` is absolute, in [0, 1] pixels: the standard deviation of Gaussian noise (which certifies `norm` l2 or linf) or
-    the scale of Laplace noise (l1). Units are pixels, their channels summed as absolute values; channel by channel
+    `noise` is absolute, in [0, 1] pixels: the standard deviation of Gaussian noise (which certifies `norm` l2 or linf)
+    or the scale of Laplace noise (l1). Units are pixels, their channels summed as absolute values; channel by channel
     with `channels` 'each'; blocks of `block` x `block` pixels. Equal values rank in reading order. With `enough`,
     sampling stops at the first look at which that radius is certified, with bounds that allow for looking.
 
@@ -70,12 +70,7 @@ class RobustTopK:
     certifies: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if isinstance(self.noise, str) or callable(self.noise):
-            raise InputError(
-                f"noise={self.noise!r} must be a number of [0, 1] pixels, the same for every image: noise tied to an"
-                " image's range moves with the attack, and then nothing is proved."
-            )
-        _check.positive(noise=self.noise)
+        _check_absolute(self.noise)
         _check.at_least(1, samples=self.samples, k=self.k, block=self.block)
         _check.inside(0, 1, confidence=self.confidence)
         _check.one_of(SCORINGS, scoring=self.scoring)
@@ -133,8 +128,8 @@ class RobustTopK:
             raise InputError(f"k={self.k} must be below the {units} units of a map: all of them can never be replaced.")
         if leaving(self.k, self.share) > units - self.k:
             raise InputError(
-                f"k={self.k} of {units} units with beta={self.beta} is met by any map: two sets of {self.k} always share"
-                " that many; lower k, or raise beta."
+                f"k={self.k} of {units} units with beta={self.beta} is met by any map: two sets of {self.k} always"
+                " share that many; lower k, or raise beta."
             )
         return units
 
@@ -158,8 +153,8 @@ class RobustTopK:
         scale = 1e-3 * first.abs().max()
         if bool((first - again).abs().max() > scale):
             raise InputError(
-                "the model gives two maps for one image: it draws random numbers (dropout that stays on, say); fix them,"
-                " or the certificate is about another model at every look."
+                "the model gives two maps for one image: it draws random numbers (dropout that stays on, say); fix"
+                " them, or the certificate is about another model at every look."
             )
         if bool((first - beside).abs().max() > scale):
             raise InputError(
@@ -213,6 +208,16 @@ class RobustTopK:
         height, width = images.shape[2] // self.block, images.shape[3] // self.block
         units = torch.from_numpy(values).float().view(-1, height, width).sum(0)
         return units.repeat_interleave(self.block, 0).repeat_interleave(self.block, 1).to(images.device)
+
+
+def _check_absolute(noise: object) -> None:
+    """One number for all images. Noise as a share of an image's range is what several SmoothGrads have by default."""
+    if isinstance(noise, str) or callable(noise):
+        raise InputError(
+            f"noise={noise!r} must be a number of [0, 1] pixels, the same for every image: noise tied to an image's"
+            " range moves with the attack, and then nothing is proved."
+        )
+    _check.positive(noise=noise)
 
 
 class _Running:

@@ -1,8 +1,8 @@
 """An attack on explanations: move the image a little, keep the predicted class, and empty the map's top k.
 
 The attack of Ghorbani, Abid and Zou (AAAI 2019), in the ball of Levine, Singla and Feizi (2019): gradient steps that
-lower the share of the saliency which lies on the clean map's top k. The gradient of a ReLU network's gradient is
-0 almost everywhere, so the steps follow a twin in which every ReLU is a softplus; the label is checked on the model itself.
+lower the share of the saliency which lies on the clean map's top k. The gradient of a ReLU network's gradient is 0
+almost everywhere, so the steps follow a twin in which every ReLU is a softplus; the label is checked on the model.
 """
 
 from __future__ import annotations
@@ -116,8 +116,7 @@ class MapAttack:
     def _direction(self, gradient: Tensor) -> Tensor:
         if self.norm == "linf":
             return gradient.sign()
-        length = gradient.flatten(1).norm(dim=1).clamp(min=1e-20)
-        return gradient / length.view(-1, 1, 1, 1)
+        return nn.functional.normalize(gradient.flatten(1), dim=1, eps=1e-20).view(gradient.shape)
 
     def _back(self, images: Tensor, moved: Tensor) -> Tensor:
         """Into the ball, then into [0, 1], which only brings a point nearer to an image that lies there."""
@@ -127,7 +126,7 @@ class MapAttack:
         else:
             length = off.flatten(1).norm(dim=1).clamp(min=1e-20)
             off = off * (self.radius / length).clamp(max=1).view(-1, 1, 1, 1)
-        return (images + off).clamp(0, 1)
+        return torch.clamp(images + off, 0, 1)
 
 
 def most_important(maps: Tensor, k: int) -> Tensor:

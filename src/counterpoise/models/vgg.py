@@ -14,7 +14,7 @@ _STAGES = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 51
 class VGG(nn.Module):
     """Simonyan and Zisserman, "Very deep convolutional networks", ICLR 2015, with the published names of its parts."""
 
-    def __init__(self, shape: tuple[int, int, int], classes: int, norm: str, width: int) -> None:
+    def __init__(self, shape: tuple[int, int, int], classes: int, norm: str, width: int = 64) -> None:
         super().__init__()
         parts: list[nn.Module] = []
         channels, last = shape[0], 8 * width

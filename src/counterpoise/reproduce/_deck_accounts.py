@@ -1,4 +1,4 @@
-"""What the deck's training reveals, epoch by epoch, by three ways of accounting: PLD, Rényi, classic strong composition."""
+"""What the deck's training reveals, epoch by epoch, by three accountants: PLD, Rényi, classic strong composition."""
 
 from __future__ import annotations
 

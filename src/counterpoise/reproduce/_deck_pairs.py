@@ -114,7 +114,7 @@ def blocks(maps: Tensor) -> Tensor:
 def cosine(one: Tensor, two: Tensor) -> Tensor:
     """Of whole maps; in [0, 1], as no map here is negative. 0 where a map is blank."""
     a, b = one.double().flatten(1), two.double().flatten(1)
-    return (a * b).sum(1) / (a.norm(dim=1) * b.norm(dim=1)).clamp(min=1e-300)
+    return torch.nn.functional.cosine_similarity(a, b, dim=1, eps=1e-300)
 
 
 def mask(maps: Tensor, k: int) -> Tensor:
@@ -123,12 +123,13 @@ def mask(maps: Tensor, k: int) -> Tensor:
 
 
 def gallery(rows: Sequence[Seen], count: int) -> NDArray[np.uint8]:
-    """One row a model and image: image, attacked, plain map of both, attacked for the smoothed map, its maps of both."""
+    """A row a model and image: image, attacked, plain map of both; attacked for the smoothed map, its maps of both."""
 
     def heat(values: Tensor) -> NDArray[np.uint8]:
         big = values.repeat_interleave(BLOCK, 0).repeat_interleave(BLOCK, 1)
         scaled = (big / big.max().clamp(min=1e-20)).numpy()
-        return (colormaps["inferno"](scaled)[..., :3] * 255).astype(np.uint8)
+        coloured: NDArray[np.uint8] = (colormaps["inferno"](scaled)[..., :3] * 255).astype(np.uint8)
+        return coloured
 
     def photo(pixels: Tensor) -> NDArray[np.uint8]:
         picture: NDArray[np.uint8] = (pixels.permute(1, 2, 0).numpy() * 255).round().astype(np.uint8)

@@ -57,8 +57,8 @@ def accuracies(trials: Sequence[Trial], tests: int, spent: Spending | None) -> s
         body.append([*cells, "yes" if low > 0.1 else "no", f"{trial.weights:,}", push])
     heads = ["training", "learning rate", "epsilon PLD / RDP", "accuracy %, 95 % interval", "above chance", "weights"]
     return (
-        f"**Accuracy on {tests:,} test images** (measured; the deck's is {100 * QUOTED_ACCURACY:.2f}, chance is 10). Push is"
-        " how far noise alone moves the weights in one step.\n\n" + _table([*heads, "push"], body)
+        f"**Accuracy on {tests:,} test images** (measured; the deck's is {100 * QUOTED_ACCURACY:.2f}, chance is 10)."
+        " Push is how far noise alone moves the weights in one step.\n\n" + _table([*heads, "push"], body)
     )
 
 
@@ -98,11 +98,13 @@ def pairs(rows: Mapping[str, Mapping[str, float]], settings: Pairs, sign: Mappin
     heads_ = ["model", "cosine of predictions", "plain map: cosine", f"top-{settings.k} kept", "smoothed map: cosine"]
     heads_ += [f"top-{settings.k} kept", "certified l2 radius", "abstained", "certificates contradicted"]
     return (
-        f"**Original and attacked pairs** (measured; attack of l2 radius {settings.radius:g} that keeps the label, maps in 4 x 4"
-        f" blocks, noise {settings.noise:g}, {settings.samples} samples; certificate for half of the top {settings.k}, 95 %):\n\n"
+        f"**Original and attacked pairs** (measured; attack of l2 radius {settings.radius:g} that keeps the label, maps"
+        f" in 4 x 4 blocks, noise {settings.noise:g}, {settings.samples} samples; certificate for half of the top"
+        f" {settings.k}, 95 %):\n\n"
         + _table(heads_, body)
-        + f"\n\nThe cosine of a map with itself is {sign['similarity']:.3f}; written as a loss, with the sign that makes it a"
-        f" minimum, it is {sign['as_a_loss']:.3f}. No map here has a negative value, so no true cosine is below 0."
+        + f"\n\nThe cosine of a map with itself is {sign['similarity']:.3f}; written as a loss, with the sign that"
+        f" makes it a minimum, it is {sign['as_a_loss']:.3f}. No map here has a negative value, so no true cosine is"
+        " below 0."
     )
 
 

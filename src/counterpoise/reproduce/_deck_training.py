@@ -1,4 +1,4 @@
-"""The deck's trainings: VGG-16 and a plain CNN, with and without privacy, by each learning-rate schedule; and their cost."""
+"""The deck's trainings: VGG-16 and a plain CNN, with and without privacy, by each schedule; and what they cost."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Rate:
 
     def at(self, step: int) -> float:
         """The learning rate of a step."""
-        return self.first * self.factor ** (step / self.every)
+        return float(self.first * self.factor ** (step / self.every))
 
     def __str__(self) -> str:
         return f"{self.first:g}" if self.factor == 1 else f"{self.first:g}, x {self.factor:g} every {self.every} steps"

@@ -40,8 +40,9 @@ class Compared:
 def sparsified_radius(shares: Tensor, samples: int, k: int, beta: float, noise: float) -> float:
     """The radius of Sparsified SmoothGrad (Levine, Singla and Feizi 2019, theorem 1), as its authors' code has it.
 
-    `shares` are how often each unit was in the top k. With e = sqrt(ln(2n / (1 - confidence)) / (2 samples)) for n units,
-    rank i = ceil(beta k) is safe below noise / 2 times the gap of the probits of share[i] - e and share[2k - i + 1] + e.
+    `shares` are how often each unit was in the top k. With e = sqrt(ln(2n / (1 - confidence)) / (2 samples)) for n
+    units, rank i = ceil(beta k) is safe below noise / 2 times the gap between the probits of share[i] - e and of
+    share[2k - i + 1] + e.
     """
     ranked = shares.flatten().double().sort(descending=True).values.numpy()
     slack = math.sqrt(math.log(2 * len(ranked) / (1 - CONFIDENCE)) / (2 * samples))

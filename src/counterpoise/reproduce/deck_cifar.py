@@ -1,7 +1,7 @@
 """The slide deck on Rényi privacy and robust interpretation: its trainings, its epsilons, its maps, measured again.
 
-The deck (after Liu, Chen, Liu, Xia and Gan, Artificial Intelligence 2022) trains VGG-16 and a CNN on CIFAR-10 with DP-SGD,
-quotes epsilons of .35 and .5, an accuracy of .0954, and a cosine of -1 between maps it calls consistent.
+The deck (after Liu, Chen, Liu, Xia and Gan, Artificial Intelligence 2022) trains VGG-16 and a CNN on CIFAR-10 with
+DP-SGD, quotes epsilons of .35 and .5, an accuracy of .0954, and a cosine of -1 between maps it calls consistent.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def study(train_images: Images, test_images: Images, label: str, reduction: Redu
 
 
 def _heads(some: Images, tests: Images, reduction: Reduction, settings: Settings) -> list[Level]:
-    """What works at the quoted and at the computed epsilons: the private linear head, with its settings of epsilon 1."""
+    """What works at the quoted and the computed epsilons: the private linear head, with its settings of epsilon 1."""
     ours = accounts.spending(len(some), min(BATCH, len(some)), NOISE, DELTA, [reduction.epochs])[0].pld
     batch = max(1, round(HEADS[0].batch * len(some) / TUNED_FOR))
     heads = [replace(HEADS[0], epsilon=round(epsilon, 3), batch=batch) for epsilon in (*accounts.QUOTED, ours)]
