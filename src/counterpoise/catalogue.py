@@ -77,5 +77,11 @@ def standard_measures() -> tuple[str, ...]:
     return names
 
 
+def measures_on_request() -> tuple[str, ...]:
+    """The measures taken only where a party requires them or the study lists them."""
+    names: tuple[str, ...] = import_module("counterpoise.measures").ON_REQUEST
+    return names
+
+
 def _summary(part: Part) -> str:
     return (part.__doc__ or "").strip().split("\n")[0]

@@ -206,7 +206,8 @@ class Explaining:
     """One explainability degree on one candidate: some released test images, and their maps.
 
     `target` is the class each map is about: the candidate's own prediction. `nearby` are the same images moved
-    a little, explained for the same classes with fresh noise: what stability is measured on.
+    a little, explained for the same classes with fresh noise: what stability is measured on. `again` explains them,
+    moved by an attack, say, for the same classes with fresh noise: for measures that have to try for themselves.
     """
 
     degree: Decimal
@@ -215,6 +216,7 @@ class Explaining:
     explanation: Explanation
     nearby: Tensor
     nearby_explanation: Explanation
+    again: Callable[[Tensor], Explanation] | None = None
 
 
 @dataclass(frozen=True)

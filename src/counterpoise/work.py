@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from decimal import Decimal
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,11 @@ class Worker:
             wanted |= {role: measures[name] for role, name in roles.items()}
         return {name: m(baseline, candidate) for name, m in wanted.items() if m.level == level}
 
+    def _again(self, degree: Decimal, candidate: Outcome, target: Tensor, images: Tensor) -> Explanation:
+        """Explain these images as the candidate's own were, for the same classes, with fresh noise."""
+        explainer: Explainer = self.prepared.explainer.at(degree)
+        return explainer.explain(candidate.trained, images, target, generator(candidate.seed, "explain again"))
+
     def _explain(self, baseline: Outcome, candidate: Outcome) -> tuple[tuple[Explained, ...], Gallery]:
         """All explainability degrees on one model, and a few images and maps for the report."""
         prepared, chosen = self.prepared, self.prepared.explained
@@ -128,7 +134,8 @@ class Worker:
         )
         cells = []
         for degree, explanation, moved in zip(prepared.explainer.degrees, here, there, strict=True):
-            explaining = Explaining(degree, images, target, explanation, nearby, moved)
+            again = partial(self._again, degree, candidate, target)
+            explaining = Explaining(degree, images, target, explanation, nearby, moved, again)
             seen = replace(candidate, explaining=explaining)
             cells.append(Explained(degree, self._measure("explanation", baseline, seen)))
         count = self.study.gallery_images

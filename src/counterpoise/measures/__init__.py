@@ -13,6 +13,7 @@ from counterpoise.measures.faithfulness import (
 from counterpoise.measures.image_distance import MSE, SSIM, EMDPerImage
 from counterpoise.measures.leakage import AdvantageBound, BoundedPrivacy, MembershipAdvantage, MembershipPrivacy
 from counterpoise.measures.privacy_gain import CodeShare, InverseEpsilon, NoGain
+from counterpoise.measures.robustness import AttackedOverlap, CertifiedRadius
 from counterpoise.measures.stability import Stability
 from counterpoise.measures.utility_loss import Accuracy, AccuracyLoss, NoLoss, PooledEMD, TaskLoss
 
@@ -42,22 +43,32 @@ BUILTIN: dict[str, type[Measure]] = {
         Faithfulness,
         Stability,
         ExplanationQuality,
+        CertifiedRadius,
+        AttackedOverlap,
     )
 }
 """Name in a study -> class; every class is made without arguments."""
 
-EVERYWHERE = tuple(name for name in BUILTIN if name not in ("inverse_epsilon", "code_share", "no_gain", "no_loss"))
+ON_REQUEST = (CertifiedRadius.name, AttackedOverlap.name)
+"""Taken where a party requires them or the study lists them: they cost more than all others together."""
+
+_ROLES = ("inverse_epsilon", "code_share", "no_gain", "no_loss")
+
+EVERYWHERE = tuple(name for name in BUILTIN if name not in (*_ROLES, *ON_REQUEST))
 """Taken of every training; the others are what one mechanism's paper calls its privacy gain or utility loss."""
 
 __all__ = [
     "BUILTIN",
     "EVERYWHERE",
     "MSE",
+    "ON_REQUEST",
     "SSIM",
     "Accuracy",
     "AccuracyLoss",
     "AdvantageBound",
+    "AttackedOverlap",
     "BoundedPrivacy",
+    "CertifiedRadius",
     "CodeShare",
     "Deletion",
     "EMDPerImage",

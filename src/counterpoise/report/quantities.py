@@ -103,6 +103,15 @@ QUANTITIES: dict[str, Quantity] = {
     "stability": Quantity(
         "stability", "cosine", "higher", "measured", "How alike the maps of an image and of a nearby image are."
     ),
+    "certified_radius": Quantity(
+        "certified radius", "pixels", "higher", "bounded",
+        "How far an image can be moved, on purpose, before the share of the map's top that is promised to stay can be"
+        " lost. About the image, not about training data; no privacy follows from it.",
+    ),
+    "attacked_overlap": Quantity(
+        "overlap under attack", "share", "higher", "measured",
+        "How much of the map's top stays when an attack moves the image a little. A better attacker may reach more.",
+    ),
 }  # fmt: skip
 
 
