@@ -105,7 +105,7 @@ def study(*requires: str, explainer: str = "robust-topk", measures: tuple[Use, .
 
 
 def test_a_party_can_require_both_and_nobody_else_pays_for_them(tmp_path: Path) -> None:
-    results = run(study("certified_radius >= 0.1", "attacked_overlap >= 0.5"), tmp_path / "asked")
+    results = run(study("certified_radius >= 0.1", "attacked_overlap >= 0.5"), tmp_path / "asked", executor="serial")
     for record in results:
         for cell in record.explained:
             assert cell.measurements["certified_radius"].value >= 0
@@ -119,7 +119,7 @@ def test_a_party_can_require_both_and_nobody_else_pays_for_them(tmp_path: Path) 
         results, "unanimous", "measured", [Party("hospital", ("certified_radius >= 99",)), Party("university")]
     )
     assert nobody.best is None
-    without = run(study(), tmp_path / "not")
+    without = run(study(), tmp_path / "not", executor="serial")
     assert not set(ON_REQUEST) & set(without.records[0].explained[0].measurements)
     assert not set(ON_REQUEST) & set(EVERYWHERE)
 
@@ -134,5 +134,5 @@ def test_an_explainer_without_certificates_is_refused_before_training(tmp_path: 
 
 def test_a_listed_measure_has_its_own_settings(tmp_path: Path) -> None:
     listed = (Use("attacked_overlap", options={"radius": 0.25, "steps": 2}),)
-    results = run(study("attacked_overlap >= 0.1", explainer="smoothgrad", measures=listed), tmp_path / "listed")
+    results = run(study("attacked_overlap >= 0.1", explainer="smoothgrad", measures=listed), tmp_path / "listed", executor="serial")
     assert "attacked_overlap" in results.records[0].explained[0].measurements

@@ -61,7 +61,7 @@ class Reduction:
 
 SCALES = {
     "quick": Reduction(1000, 300, 8, 1, 4, Pairs(samples=50, steps=3, draws=2), (20, 50), False),
-    "cpu": Reduction(20_000, 5000, 16, 3, 12, Pairs(), SAMPLES, True),
+    "cpu": Reduction(20_000, 5000, 16, 3, 8, Pairs(samples=200, steps=8, draws=6), SAMPLES, True),
     "paper": Reduction(None, None, 64, 50, 100, Pairs(samples=2000), SAMPLES, True),
 }
 
