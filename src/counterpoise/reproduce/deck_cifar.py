@@ -25,7 +25,7 @@ from counterpoise.interface import Images
 from counterpoise.reproduce import _deck_accounts as accounts
 from counterpoise.reproduce import _deck_tables as tables
 from counterpoise.reproduce._deck_pairs import Pairs, Seen, cosine, gallery, pairs_of
-from counterpoise.reproduce._deck_training import BATCH, CLIP, DECAYING, DELTA, NOISE, SMALL, Arm, Rate, Trial, train
+from counterpoise.reproduce._deck_training import BATCH, CLIP, DECAYING, DELTA, NOISE, SMALL, Arm, Trial, train
 from counterpoise.reproduce._private_heads import Level, train_levels
 from counterpoise.reproduce._side_by_side import SAMPLES, Compared, compare
 from counterpoise.reproduce.private_cifar10 import HEADS, TUNED_FOR, whitened
@@ -78,7 +78,6 @@ def arms(width: int) -> tuple[Arm, ...]:
         Arm("CNN, Adam", "tanh-cnn", False, SMALL, "adam"),
         Arm("CNN, private, small rate", "tanh-cnn", True, SMALL),
         Arm("CNN, private, decaying", "tanh-cnn", True, DECAYING),
-        Arm("CNN, private, constant .5", "tanh-cnn", True, Rate(0.5)),
     )
 
 
