@@ -134,5 +134,9 @@ def test_an_explainer_without_certificates_is_refused_before_training(tmp_path: 
 
 def test_a_listed_measure_has_its_own_settings(tmp_path: Path) -> None:
     listed = (Use("attacked_overlap", options={"radius": 0.25, "steps": 2}),)
-    results = run(study("attacked_overlap >= 0.1", explainer="smoothgrad", measures=listed), tmp_path / "listed", executor="serial")
+    results = run(
+        study("attacked_overlap >= 0.1", explainer="smoothgrad", measures=listed),
+        tmp_path / "listed",
+        executor="serial",
+    )
     assert "attacked_overlap" in results.records[0].explained[0].measurements
