@@ -27,8 +27,8 @@ from counterpoise.interface import Dataset, Explainer, Images, Measure, Mechanis
 from counterpoise.record import Party
 from counterpoise.store import digest
 from counterpoise.study import Study, Sweep, Use
-from counterpoise.tags import refusal
-from counterpoise.tradeoff import parse, refuse_unknown
+from counterpoise.tags import refusal, uncertified
+from counterpoise.tradeoff import refuse_unknown
 from counterpoise.training import generator
 
 BASELINE = "plain"
@@ -154,7 +154,7 @@ class Prepared:
 
 def prepare(study: Study) -> Prepared:
     """Resolve, load, split, check."""
-    study = _with_requested(study)
+    study = study.with_required(catalogue.measures_on_request())
     dataset = _part("datasets", study.data, "data", Dataset)
     train, test = dataset.load()
     target = _target(study.target, train)
@@ -169,7 +169,8 @@ def prepare(study: Study) -> Prepared:
     degrees = [family.kind.name for family in mechanisms.values()]
     refuse_unknown(study.parties, [*everywhere, *catalogue.measures_on_request(), *ROLES, *degrees])
     explainer = _family("explainers", study.explainer, Explainer)
-    _check_certified(measures, explainer)
+    if told := uncertified(measures, explainer.at(explainer.degrees.values[-1])):
+        raise InputError(told)
     prepared = Prepared(
         study=study,
         target=target,
@@ -300,26 +301,6 @@ def _measures(study: Study, mechanisms: Mapping[str, Family]) -> dict[str, Measu
             raise InputError(f"measure {measure.name!r} is in every study already, or named twice; rename yours.")
         found[measure.name] = measure
     return found
-
-
-def _with_requested(study: Study) -> Study:
-    """The study with those measures that its parties require and that are taken on request only: its digest tells."""
-    listed = {use.name for use in study.measures}
-    required = {parse(words).quantity for party in study.parties for words in party.requires}
-    asked = [name for name in catalogue.measures_on_request() if name in required - listed]
-    return study.model_copy(update={"measures": (*study.measures, *(Use(part=name) for name in asked))})
-
-
-def _check_certified(measures: Mapping[str, Measure], explainer: Family) -> None:
-    """Say before any training that maps of this explainer carry no certificate."""
-    for name, measure in measures.items():
-        if getattr(measure, "needs_certificates", False) and not getattr(
-            explainer.at(explainer.degrees.values[-1]), "certifies", False
-        ):
-            raise InputError(
-                f"{name} needs an explainer that certifies its maps, and {explainer.name!r} does not: choose"
-                " 'robust-topk', or drop what requires it."
-            )
 
 
 def _target(name: str | None, images: Images) -> str:
