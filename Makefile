@@ -19,7 +19,7 @@ demo: $(READY)
 	@$(BIN)/counterpoise run runs/demo/study.toml --out runs/demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -q -n 2 --durations=10
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --durations=10
 
 check: $(READY)
 	$(BIN)/ruff format --check src tests benchmarks

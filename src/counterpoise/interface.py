@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from counterpoise._check import InputError
 from counterpoise.grid import DegreeKind
-from counterpoise.record import Guarantee, Measurement
+from counterpoise.record import Certificate, Guarantee, Measurement
 
 T = TypeVar("T")
 
@@ -203,13 +203,14 @@ class Explanation:
 
     `stderr` is the Monte-Carlo standard error of each map's values, and `samples` how many draws each map
     is the mean of, where maps are sampled. Where each image stops by itself, `drawn` [n] says after how many draws,
-    and `samples` how many it could have had.
+    and `samples` how many it could have had. `certificates` are about the input, one a map, where they are earned.
     """
 
     maps: Tensor
     stderr: Tensor | None = None
     samples: int | None = None
     drawn: Tensor | None = None
+    certificates: tuple[Certificate | None, ...] | None = None
 
 
 @runtime_checkable
@@ -257,7 +258,8 @@ class Explaining:
 
     `target` is the class each map is about: the candidate's own prediction. `nearby` are the same images moved
     a little, explained for the same classes with fresh noise: what stability is measured on. `chosen` are the
-    images' places among the test images. `again` is for measures that need more maps, and costs as much as these.
+    images' places among the test images. `again` is for measures that need more maps (of images moved by an attack,
+    say), and costs as much as these.
     """
 
     degree: Decimal

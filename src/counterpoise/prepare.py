@@ -37,8 +37,8 @@ from counterpoise.interface import (
 from counterpoise.record import Party
 from counterpoise.store import digest
 from counterpoise.study import Study, Sweep, Use
-from counterpoise.tags import ADVICE, refusal
-from counterpoise.tradeoff import parse, refuse_unknown
+from counterpoise.tags import ADVICE, refusal, uncertified
+from counterpoise.tradeoff import refuse_unknown
 from counterpoise.training import generator
 
 BASELINE = "plain"
@@ -164,7 +164,7 @@ class Prepared:
 
 def prepare(study: Study) -> Prepared:
     """Resolve, load, split, check."""
-    study = _with_requested(study)
+    study = study.with_required(catalogue.requested_measures())
     dataset = _part("datasets", study.data, "data", Dataset)
     with naming(f"data {study.data.name!r}"):
         train, test = dataset.load()
@@ -183,13 +183,16 @@ def prepare(study: Study) -> Prepared:
     measures, everywhere = _measures(study, mechanisms)
     degrees = [family.kind.name for family in mechanisms.values()]
     refuse_unknown(study.parties, [*everywhere, *ROLES, *degrees])
+    explainer = _family("explainers", study.explainer, Explainer)
+    if told := uncertified(measures, explainer.at(explainer.degrees.values[-1])):
+        raise InputError(told)
     prepared = Prepared(
         study=study,
         target=target,
         data=deal(train, target, study.parties),
         test=test,
         mechanisms=mechanisms,
-        explainer=_family("explainers", study.explainer, Explainer),
+        explainer=explainer,
         measures=measures,
         everywhere=everywhere,
     )
@@ -274,14 +277,6 @@ def _identity(part: object, sweep: Sweep) -> dict[str, Any]:
     if not isinstance(part, type) and is_dataclass(part):
         canonical["fields"] = sorted(field.name for field in fields(part))
     return canonical
-
-
-def _with_requested(study: Study) -> Study:
-    """The study with the measures on request that its parties require, as if it listed them: so its digest tells."""
-    listed = {use.name for use in study.measures}
-    required = {parse(words).quantity for party in study.parties for words in party.requires}
-    asked = [name for name in catalogue.requested_measures() if name in required - listed]
-    return study.model_copy(update={"measures": (*study.measures, *(Use(part=name) for name in asked))})
 
 
 def _measures(study: Study, mechanisms: Mapping[str, Family]) -> tuple[dict[str, Measure], tuple[str, ...]]:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 from typing import Literal
 
 from counterpoise.grid import DegreeKind
@@ -83,6 +84,37 @@ class Guarantee:
     def __post_init__(self) -> None:
         if math.isnan(self.epsilon) or self.epsilon < 0 or not 0 <= self.delta < 1:
             raise ValueError(f"epsilon must be 0 or above and delta in [0, 1): {self}")
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is certified about one explanation: its top k keep a share `beta` while the image moves less than `radius`.
+
+    About the input, not about training data: it is no privacy guarantee, and whatever Rényi divergence went into it is
+    never an epsilon. `radius` is in [0, 1] pixels, in the norm `norm`; 0 where `abstained`. `noise` is the standard
+    deviation of Gaussian noise or the scale of Laplace noise. It is about the true smoothed map, of which the reported
+    one is an estimate from `samples` draws: it holds with probability `confidence`. `top` are the reported units, and
+    [low, high] what their true scores (and all others') lie in, from which everything can be recomputed.
+    """
+
+    radius: float
+    norm: Literal["l1", "l2", "linf"]
+    k: int
+    beta: Fraction
+    confidence: float
+    samples: int
+    noise: float
+    distribution: Literal["gaussian", "laplace"]
+    bound: Literal["renyi", "neyman-pearson", "published"]
+    abstained: bool
+    top: tuple[int, ...]
+    low: tuple[float, ...] = field(repr=False)
+    high: tuple[float, ...] = field(repr=False)
+
+    @property
+    def sound(self) -> bool:
+        """False for the published form, which can certify too much; it is there to compare with."""
+        return self.bound != "published"
 
 
 @dataclass(frozen=True)

@@ -156,6 +156,13 @@ class Study(_Frozen):
                     raise ValueError(f"parties: {party.name!r} allows {mechanism!r}, which the study does not have")
         return self
 
+    def with_required(self, on_request: Sequence[str]) -> Study:
+        """The study with those of these measures that a party requires among its own, so that its digest tells."""
+        listed = {use.name for use in self.measures}
+        required = {parse(words).quantity for party in self.parties for words in party.requires}
+        asked = [Use(part=name) for name in on_request if name in required - listed]
+        return self.model_copy(update={"measures": (*self.measures, *asked)})
+
     def canonical(self) -> dict[str, Any]:
         """The study as plain values: what results.json keeps and the digests are made from."""
         return {

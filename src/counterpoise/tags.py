@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from torch import nn
 
 # Their statistics mix the images of a batch, so one image's gradient depends on the others.
@@ -34,4 +36,15 @@ def refusal(part: str, needs: frozenset[str], model: nn.Module, given: frozenset
     """
     for need in sorted(needs - provides(model) - given):
         return f"{part} {ADVICE.get(need, f'needs a model that provides {need!r}')}."
+    return ""
+
+
+def uncertified(measures: Mapping[str, object], explainer: object) -> str:
+    """One sentence where a measure needs certificates and the explainer gives none; empty else."""
+    for name, measure in measures.items():
+        if getattr(measure, "needs_certificates", False) and not getattr(explainer, "certifies", False):
+            return (
+                f"{name} needs an explainer that certifies its maps, and {getattr(explainer, 'name', '')!r} does not:"
+                " choose 'robust-topk', or drop what requires it."
+            )
     return ""

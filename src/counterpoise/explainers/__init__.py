@@ -7,6 +7,7 @@ from counterpoise.explainers.gradient import GradientTimesInput, Saliency
 from counterpoise.explainers.integrated_gradients import IntegratedGradients
 from counterpoise.explainers.occlusion import Occlusion
 from counterpoise.explainers.rise import RISE
+from counterpoise.explainers.robust import RobustTopK, certified_overlap
 from counterpoise.explainers.smooth_grad import SmoothGrad, SmoothGradSquared, VarGrad
 from counterpoise.explainers.via_captum import ViaCaptum
 from counterpoise.interface import Explainer
@@ -22,6 +23,7 @@ BUILTIN: dict[str, type[Explainer]] = {
     LayerCAM.name: LayerCAM,
     Occlusion.name: Occlusion,
     RISE.name: RISE,
+    RobustTopK.name: RobustTopK,
     Saliency.name: Saliency,
     SmoothGrad.name: SmoothGrad,
     SmoothGradSquared.name: SmoothGradSquared,
@@ -41,9 +43,11 @@ __all__ = [
     "IntegratedGradients",
     "LayerCAM",
     "Occlusion",
+    "RobustTopK",
     "Saliency",
     "SmoothGrad",
     "SmoothGradSquared",
     "VarGrad",
     "ViaCaptum",
+    "certified_overlap",
 ]

@@ -7,6 +7,7 @@ are asked for at a time. Two equal images get equal draws, and therefore equal m
 from __future__ import annotations
 
 import hashlib
+from typing import Literal
 
 import numpy as np
 import torch
@@ -15,10 +16,11 @@ from torch import Tensor
 
 
 class ImageNoise:
-    """Standard normal draws for each image: calling `take(3)` and `take(2)` gives the same numbers as `take(5)`."""
+    """Standard normal or Laplace draws for each image: `take(3)` and `take(2)` give the same numbers as `take(5)`."""
 
-    def __init__(self, images: Tensor, seed: int) -> None:
+    def __init__(self, images: Tensor, seed: int, distribution: Literal["gaussian", "laplace"] = "gaussian") -> None:
         self._images = images
+        self._gaussian = distribution == "gaussian"
         self._streams = image_streams(images, seed)
 
     def take(self, samples: int, chosen: Tensor | None = None) -> Tensor:
@@ -29,7 +31,10 @@ class ImageNoise:
         streams = self._streams if chosen is None else [self._streams[index] for index in chosen.tolist()]
         draws = np.empty((len(streams), samples, *self._images.shape[1:]), dtype=np.float32)
         for stream, part in zip(streams, draws, strict=True):
-            stream.standard_normal(dtype=np.float32, out=part)
+            if self._gaussian:
+                stream.standard_normal(dtype=np.float32, out=part)
+            else:
+                part[...] = stream.laplace(size=part.shape)
         return torch.from_numpy(draws).to(self._images)
 
 

@@ -37,6 +37,7 @@ from counterpoise.measures.leakage import AdvantageBound, BoundedPrivacy, Member
 from counterpoise.measures.masked_input import AverageDrop, BlankMaps, ConfidenceIncrease, MaskedScore, WholeScore
 from counterpoise.measures.perturbation import Infidelity, SensitivityMax
 from counterpoise.measures.privacy_gain import CodeShare, InverseEpsilon, NoGain
+from counterpoise.measures.robustness import AttackedOverlap, CertifiedRadius
 from counterpoise.measures.sanity import PointingAccuracy, RandomisationCheck, Sparsity
 from counterpoise.measures.stability import Stability
 from counterpoise.measures.utility_loss import Accuracy, AccuracyLoss, NoLoss, PooledEMD, TaskLoss
@@ -101,6 +102,8 @@ ON_REQUEST: tuple[type[Measure], ...] = (
     RandomisationCheck,
     PointingAccuracy,
     Sparsity,
+    CertifiedRadius,
+    AttackedOverlap,
     *OF_HIDDEN,
 )
 """Taken where a study's `measures` names them: they cost more, or answer a question that not everybody has."""
@@ -121,9 +124,11 @@ __all__ = [
     "Accuracy",
     "AccuracyLoss",
     "AdvantageBound",
+    "AttackedOverlap",
     "AverageDrop",
     "BlankMaps",
     "BoundedPrivacy",
+    "CertifiedRadius",
     "CodeShare",
     "ConfidenceIncrease",
     "Deletion",

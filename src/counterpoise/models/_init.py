@@ -34,5 +34,5 @@ class Standardise(nn.Module):
 def normalisation(norm: str, channels: int) -> list[nn.Module]:
     """The layer of that name, or none; private training needs 'group', as batch statistics mix the examples."""
     if norm == "group":
-        return [nn.GroupNorm(min(32, channels), channels)]
+        return [nn.GroupNorm(min(32, channels // 2), channels)]
     return [nn.BatchNorm2d(channels)] if norm == "batch" else []

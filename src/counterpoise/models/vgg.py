@@ -14,12 +14,13 @@ _STAGES = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 51
 class VGG(nn.Module):
     """Simonyan and Zisserman, "Very deep convolutional networks", ICLR 2015, with the published names of its parts."""
 
-    def __init__(self, shape: tuple[int, int, int], classes: int, norm: str) -> None:
+    def __init__(self, shape: tuple[int, int, int], classes: int, norm: str, width: int = 64) -> None:
         super().__init__()
         parts: list[nn.Module] = []
-        channels = shape[0]
+        channels, last = shape[0], 8 * width
         for stage in _STAGES:
-            for wider in stage:
+            for published in stage:
+                wider = published * width // 64
                 parts.append(nn.Conv2d(channels, wider, 3, padding=1))
                 parts += [*normalisation(norm, wider), nn.ReLU()]
                 channels = wider
@@ -29,10 +30,10 @@ class VGG(nn.Module):
         small = min(shape[1:]) < 64
         self.avgpool = nn.AdaptiveAvgPool2d(1 if small else 7)
         if small:
-            self.classifier: nn.Module = nn.Linear(512, classes)
+            self.classifier: nn.Module = nn.Linear(last, classes)
         else:
             self.classifier = nn.Sequential(
-                nn.Linear(512 * 49, 4096),
+                nn.Linear(last * 49, 4096),
                 nn.ReLU(),
                 nn.Dropout(),
                 nn.Linear(4096, 4096),
@@ -47,13 +48,18 @@ class VGG(nn.Module):
         return self.classifier(x.flatten(1))  # type: ignore[no-any-return]
 
 
-def vgg16(shape: tuple[int, int, int], classes: int, rng: torch.Generator, *, norm: str = "none") -> nn.Module:
+def vgg16(
+    shape: tuple[int, int, int], classes: int, rng: torch.Generator, *, norm: str = "none", width: int = 64
+) -> nn.Module:
     """138 million parameters at 224 x 224 (1,000 classes); 14.7 million below 64 pixels, where one dense layer ends it.
 
-    `norm` is 'none' (as published first), 'group' (helps private training) or 'batch' (refused by it).
+    `norm` is 'none' (as published first), 'group' (helps private training) or 'batch' (refused by it). `width` is how
+    many channels the first stage has, 64 as published; all others go with it, so 16 is a quarter of the width.
     """
     one_of(("none", "group", "batch"), norm=norm)
+    if width < 8 or width % 8:
+        raise InputError(f"width={width!r} must be a multiple of 8 channels, 64 as published.")
     if min(shape[1:]) < 32:
         raise InputError(f"vgg16 needs images of at least 32 x 32 pixels, not {shape[2]} x {shape[1]}.")
     with seeded(rng):
-        return VGG(shape, classes, norm)
+        return VGG(shape, classes, norm, width)

@@ -171,6 +171,15 @@ QUANTITIES: dict[str, Quantity] = {
         "loss of the smallest group", "share", "lower", "measured",
         "Accuracy lost against the unprotected model by the group with the fewest training images.",
     ),
+    "certified_radius": Quantity(
+        "certified radius", "pixels", "higher", "bounded",
+        "How far an image can be moved, on purpose, before the share of the map's top that is promised to stay can be"
+        " lost. About the image, not about training data; no privacy follows from it.",
+    ),
+    "attacked_overlap": Quantity(
+        "overlap under attack", "share", "higher", "measured",
+        "How much of the map's top stays when an attack moves the image a little. A better attacker may reach more.",
+    ),
 }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from counterpoise.reproduce.abbasi_campaign import abbasi_campaign
 from counterpoise.reproduce.abbasi_example import abbasi_example
 from counterpoise.reproduce.abbasi_three_parties import abbasi_three_parties
 from counterpoise.reproduce.biased_mnist import biased_mnist
+from counterpoise.reproduce.deck_cifar import deck_cifar
 from counterpoise.reproduce.naidu import naidu_aptos, naidu_catsdogs
 from counterpoise.reproduce.private_cifar10 import private_cifar10
 from counterpoise.reproduce.private_mnist import private_mnist
@@ -36,6 +37,7 @@ BUILTIN: dict[str, Reproduction] = {
     "naidu-aptos": naidu_aptos,
     "naidu-catsdogs": naidu_catsdogs,
     "biased-mnist": biased_mnist,
+    "deck-cifar": deck_cifar,
     "private-cifar10": private_cifar10,
     "private-mnist": private_mnist,
     "tartaglione-mnist-conv1": tartaglione_mnist_conv1,

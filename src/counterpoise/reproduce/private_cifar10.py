@@ -50,7 +50,7 @@ def private_cifar10(settings: Settings) -> str:
     if settings.scale == "quick":
         notes.append("Scale quick shows that all works, on fewer images; compare scale cpu with the prototype.")
     heads = [replace(head, batch=max(1, round(head.batch * len(train) / TUNED_FOR))) for head in HEADS]
-    data, made_by = _features(train, test, settings)
+    data, made_by = whitened(train, test, settings)
     seeds = range(SEEDS[settings.scale])
     levels = train_levels(data, heads, seeds)
     path = settings.out / f"private-cifar10-{settings.scale}.json"
@@ -59,7 +59,7 @@ def private_cifar10(settings: Settings) -> str:
     return table(title, levels, len(seeds), [*notes, f"Details: {path}"])
 
 
-def _features(train: Images, test: Images, settings: Settings) -> tuple[Fixed, list[str]]:
+def whitened(train: Images, test: Images, settings: Settings) -> tuple[Fixed, list[str]]:
     """Both images' features at every scale side by side, of length 1 together."""
     parts, made_by = [], []
     for scales, group in SCALES:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 
 from counterpoise.grid import DegreeKind
 from counterpoise.interface import Explainer, Explaining, Explanation, Images, Mechanism, Outcome, Recipe, Task, Trained
-from counterpoise.record import Guarantee, Measurement
+from counterpoise.record import Certificate, Guarantee, Measurement
 from counterpoise.training import apply, fit_classifier, generator
 
 SHAPES = ((1, 8, 8), (3, 8, 6))
@@ -100,6 +101,7 @@ def _outcome(mechanism: Mechanism, trained: Trained, task: Task, degree: Decimal
     images, target = test[:12], logits[:12].argmax(1)
     nearby = (images + 0.02 * torch.randn(images.shape, generator=generator(2))).clamp(0, 1)
     maps = [Explanation(_saliency(trained.model, x, target), samples=25) for x in (images, nearby)]
+    maps[0] = replace(maps[0], certificates=_certificates(len(images)))
     return Outcome(
         task,
         mechanism,
@@ -122,6 +124,16 @@ def _outcome(mechanism: Mechanism, trained: Trained, task: Task, degree: Decimal
             chosen=torch.arange(len(images)),
             again=lambda model, pixels, purpose: Explanation(_saliency(model, pixels, target), samples=25),
         ),
+    )
+
+
+def _certificates(count: int) -> tuple[Certificate, ...]:
+    """One an image, of growing radius; the first abstains."""
+    half = Fraction(1, 2)
+    radii = [0.1 * index for index in range(count)]
+    return tuple(
+        Certificate(r, "l2", 1, half, 0.95, 25, 0.5, "gaussian", "renyi", r == 0, (0,), (0.1, 0.0), (0.9, 0.1))
+        for r in radii
     )
 
 

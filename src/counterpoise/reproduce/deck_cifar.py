@@ -1,0 +1,223 @@
+"""The slide deck on Rényi privacy and robust interpretation: its trainings, its epsilons, its maps, measured again.
+
+The deck (after Liu, Chen, Liu, Xia and Gan, Artificial Intelligence 2022) trains VGG-16 and a CNN on CIFAR-10 with
+DP-SGD, quotes epsilons of .35 and .5, an accuracy of .0954, and a cosine of -1 between maps it calls consistent.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from io import BytesIO
+
+import torch
+from PIL import Image
+from torch import nn
+
+from counterpoise import store
+from counterpoise._files import write
+from counterpoise.datasets.cifar10 import Cifar10
+from counterpoise.interface import Images
+from counterpoise.reproduce import _deck_accounts as accounts
+from counterpoise.reproduce import _deck_tables as tables
+from counterpoise.reproduce._deck_pairs import Pairs, Seen, cosine, gallery, pairs_of
+from counterpoise.reproduce._deck_training import BATCH, CLIP, DECAYING, DELTA, NOISE, SMALL, Arm, Trial, train
+from counterpoise.reproduce._private_heads import Level, train_levels
+from counterpoise.reproduce._side_by_side import SAMPLES, Compared, compare
+from counterpoise.reproduce.private_cifar10 import HEADS, TUNED_FOR, whitened
+from counterpoise.reproduce.settings import Settings
+
+PUBLISHED = 50_000
+EPOCHS = (1, 2, 3, 5, 10, 25, 50)
+"""Where the deck's own epsilons are computed, for its 50,000 images, at every scale."""
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What a scale does. `paper` is the deck's own; the others are declared reductions."""
+
+    images: int | None
+    test: int | None
+    width: int
+    epochs: int
+    shown: int
+    pairs: Pairs
+    samples: tuple[int, ...]
+    heads: bool
+
+    def sentence(self) -> str:
+        """What was reduced, in words."""
+        size = "all" if self.images is None else f"{self.images:,}"
+        width = "its published width" if self.width == 64 else f"{self.width} channels in its first stage, not 64"
+        return (
+            f"{size} training images, VGG-16 with {width}, {self.epochs} epochs; pairs of {self.shown} test images,"
+            f" {self.pairs.samples} samples a map"
+        )
+
+
+SCALES = {
+    "quick": Reduction(1000, 300, 8, 1, 4, Pairs(samples=50, steps=3, draws=2), (20, 50), False),
+    "cpu": Reduction(20_000, 5000, 16, 3, 8, Pairs(samples=200, steps=8, draws=6), SAMPLES, True),
+    "paper": Reduction(None, None, 64, 50, 100, Pairs(samples=2000), SAMPLES, True),
+}
+
+
+def arms(width: int) -> tuple[Arm, ...]:
+    """VGG-16 as published and with group normalisation, and a plain CNN; without and with privacy."""
+    vgg, grouped = {"width": width}, {"width": width, "norm": "group"}
+    return (
+        Arm("VGG-16, Adam", "vgg16", False, SMALL, "adam", vgg),
+        Arm("VGG-16, private, small rate", "vgg16", True, SMALL, "sgd", vgg),
+        Arm("VGG-16, private, decaying", "vgg16", True, DECAYING, "sgd", vgg),
+        Arm("VGG-16 with groups, Adam", "vgg16", False, SMALL, "adam", grouped),
+        Arm("VGG-16 with groups, private, decaying", "vgg16", True, DECAYING, "sgd", grouped),
+        Arm("CNN, Adam", "tanh-cnn", False, SMALL, "adam"),
+        Arm("CNN, private, small rate", "tanh-cnn", True, SMALL),
+        Arm("CNN, private, decaying", "tanh-cnn", True, DECAYING),
+    )
+
+
+def deck_cifar(settings: Settings) -> str:
+    """The Rényi deck on CIFAR-10: its epsilons, its chance accuracy, its cosine of -1; certified and attacked maps."""
+    reduction = SCALES[settings.scale]
+    train_images, test_images = Cifar10(root=None if settings.data is None else str(settings.data)).load()
+    return study(train_images, test_images, "object", reduction, settings)
+
+
+def study(train_images: Images, test_images: Images, label: str, reduction: Reduction, settings: Settings) -> str:
+    """Train, account, attack, lay out."""
+    some, tests = (
+        part.take(torch.arange(min(most or len(part), len(part))))
+        for part, most in ((train_images, reduction.images), (test_images, reduction.test))
+    )
+    trials = []
+    for arm in arms(reduction.width):
+        trials.append(train(arm, some, tests, label, reduction.epochs, 0, settings.out / "weights"))
+        print(f"  {arm.name}: accuracy {trials[-1].accuracy:.4f}", file=sys.stderr)
+    chosen = tests.take(torch.arange(min(reduction.shown, len(tests))))
+    seen: dict[str, Seen] = {}
+    for trial in trials:
+        seen[trial.arm.name] = pairs_of(trial.model, chosen.pixels, reduction.pairs, 0)
+        print(f"  {trial.arm.name}: pairs", file=sys.stderr)
+    cnn = next(trial for trial in trials if trial.arm.name == "CNN, Adam")
+    compared = compare(cnn.model, chosen, label, reduction.pairs, 0, reduction.samples)
+    text = _lay_out(trials, [], seen, compared, reduction, (some, tests), settings)
+    if reduction.heads:  # last, as they take as long as all the rest: what is known by then is written
+        levels = _heads(some, tests, reduction, settings)
+        text = _lay_out(trials, levels, seen, compared, reduction, (some, tests), settings)
+    return text
+
+
+def _heads(some: Images, tests: Images, reduction: Reduction, settings: Settings) -> list[Level]:
+    """What works at the quoted and the computed epsilons: the private linear head, with its settings of epsilon 1."""
+    ours = accounts.spending(len(some), min(BATCH, len(some)), NOISE, DELTA, [reduction.epochs])[0].pld
+    batch = max(1, round(HEADS[0].batch * len(some) / TUNED_FOR))
+    heads = [replace(HEADS[0], epsilon=round(epsilon, 3), batch=batch) for epsilon in (*accounts.QUOTED, ours)]
+    data, _ = whitened(some, tests, settings)
+    return train_levels(data, heads, range(2))
+
+
+def _lay_out(
+    trials: Sequence[Trial],
+    levels: Sequence[Level],
+    seen: dict[str, Seen],
+    compared: Sequence[Compared],
+    reduction: Reduction,
+    data: tuple[Images, Images],
+    settings: Settings,
+) -> str:
+    some, tests = data
+    configuration = {
+        "reproduction": "deck-cifar",
+        "scale": settings.scale,
+        "images": len(some),
+        "test_images": len(tests),
+        "noise": NOISE,
+        "clip": CLIP,
+        "batch": min(BATCH, len(some)),
+        "delta": DELTA,
+        "reduction": asdict(reduction),
+        "arms": [{**asdict(trial.arm), "options": dict(trial.arm.options)} for trial in trials],
+    }
+    published = accounts.spending(PUBLISHED, BATCH, NOISE, DELTA, EPOCHS)
+    own = accounts.spending(
+        len(some),
+        min(BATCH, len(some)),
+        NOISE,
+        DELTA,
+        list(range(1, reduction.epochs + 1)) if len(some) > BATCH else [],
+    )
+    within = {
+        f"{goal:g} by {accountant}": accounts.last_epoch_within(goal, PUBLISHED, BATCH, NOISE, DELTA, accountant)
+        for goal in accounts.QUOTED
+        for accountant in ("pld", "rdp")
+    }
+    same = next(iter(seen.values())).plain[0]
+    sign = {"similarity": float(cosine(same, same).mean()), "as_a_loss": float(_keras_cosine(same).mean())}
+    rows = {name: pairs.row(reduction.pairs.k) for name, pairs in seen.items()}
+    path = settings.out / f"deck-cifar-{settings.scale}"
+    text = "\n\n".join(
+        [
+            f"deck-cifar, scale {settings.scale}: {reduction.sentence()}.",
+            tables.epsilons(published, within, PUBLISHED),
+            tables.epsilons(own, {}, len(some)) if own else "",
+            tables.accuracies(trials, len(tests), own[-1] if own else None),
+            tables.heads(levels, len(some)) if levels else "",
+            tables.costs(trials),
+            tables.pairs(rows, reduction.pairs, sign),
+            tables.side_by_side(compared, reduction.pairs, "CNN, Adam"),
+            f"Seed 0. Configuration {store.digest(configuration)}. "
+            + ", ".join(f"{name} {number}" for name, number in _versions().items())
+            + ".",
+        ]
+    )
+    while "\n\n\n" in text:  # parts that a scale leaves out
+        text = text.replace("\n\n\n", "\n\n")
+    content = {
+        "configuration": configuration,
+        "digest": store.digest(configuration),
+        "seeds": [0],
+        "versions": _versions(),
+        "epsilons": {"published": [asdict(row) for row in published], "own": [asdict(row) for row in own]},
+        "epochs_within": within,
+        "trials": [
+            {
+                "name": trial.arm.name,
+                "accuracies": trial.accuracies,
+                "cpu_seconds_an_epoch": trial.cpu_seconds,
+                "peak_mib": trial.peak_mib,
+                "weights": trial.weights,
+                "push": trial.push,
+            }
+            for trial in trials
+        ],
+        "heads": [{"epsilon": level.epsilon, "accuracies": level.accuracies} for level in levels],
+        "pairs": rows,
+        "cosine_of_equal_maps": sign,
+        "side_by_side": [asdict(row) for row in compared],
+    }
+    write(path.with_suffix(".json"), json.dumps(content, indent=1, allow_nan=False).encode() + b"\n")
+    write(path.with_suffix(".md"), text.encode() + b"\n")
+    write(path.with_suffix(".png"), _png(list(seen.values())))
+    return f"{text}\n\nDetails: {path}.json, {path}.md, {path}.png (pairs; they show images of the data set)."
+
+
+def _keras_cosine(maps: torch.Tensor) -> torch.Tensor:
+    """The cosine as a loss, with the sign that makes equal maps the minimum: -1 for a map and itself."""
+    flat = nn.functional.normalize(maps.double().flatten(1), dim=1)
+    return -(flat * flat).sum(1)
+
+
+def _png(seen: Sequence[Seen]) -> bytes:
+    buffer = BytesIO()
+    Image.fromarray(gallery(seen, 2)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def _versions() -> dict[str, str]:
+    names = ("counterpoise", "torch", "numpy", "scipy", "dp-accounting")
+    return {"python": platform.python_version(), **{name: version(name) for name in names}}
