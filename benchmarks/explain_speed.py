@@ -1,7 +1,8 @@
 """SmoothGrad and Grad-CAM against captum, torch-cam, and what the network's own gradients cost.
 
 All contestants of a group take turns in one process, so that all suffer the same neighbours: each round runs every
-one once, and a ratio is the median over rounds of ratios within a round. The limit is one forward and one
+one once, and a ratio is the median over rounds of ratios within a round, by the clock and by the processor time of this
+process, which neighbours disturb less. The limit is one forward and one
 backward pass to the input, with frozen weights, at the best of several batch sizes and both memory layouts. captum
 runs at the best of several chunk sizes.
 """
@@ -83,27 +84,34 @@ class Group:
 def compared(model: str, group: Group, rounds: int) -> list[dict[str, str | float]]:
     """Interleaved rounds, after one that warms caches."""
     times: dict[str, list[float]] = {way: [] for way in group.jobs}
+    efforts: dict[str, list[float]] = {way: [] for way in group.jobs}
     for index in range(rounds + 1):
-        for way, (job, _) in group.jobs.items():
-            start = time.perf_counter()
+        for way, (job, count) in group.jobs.items():
+            start, effort = time.perf_counter(), time.process_time()
             job()
             if index:
-                times[way].append((time.perf_counter() - start) / group.jobs[way][1])
+                times[way].append((time.perf_counter() - start) / count)
+                efforts[way].append((time.process_time() - effort) / count)
     shown = [way for way in times if not way.startswith(group.best_of or "\0")]
     for beginning in group.best_of:
         alike = [way for way in times if way.startswith(beginning)]
-        shown.append(min(alike, key=lambda way: statistics.median(times[way])))
-    ours = times[next(iter(times))]
+        shown += dict.fromkeys(min(alike, key=lambda w: statistics.median(of[w])) for of in (times, efforts))
+    ours = next(iter(times))
     return [
         {
             "model": model,
             "way": way,
             "unit": group.unit,
             "a second": 1 / statistics.median(times[way]),
-            "our speed / this": statistics.median(t / mine for t, mine in zip(times[way], ours, strict=True)),
+            "our speed / this": ratio(times[way], times[ours]),
+            "its processor time / ours": ratio(efforts[way], efforts[ours]),
         }
         for way in shown
     ]
+
+
+def ratio(theirs: Sequence[float], ours: Sequence[float]) -> float:
+    return statistics.median(t / mine for t, mine in zip(theirs, ours, strict=True))
 
 
 def smoothing(model: nn.Module, images: Tensor, target: Tensor, case: Case) -> Group:

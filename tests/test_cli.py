@@ -236,6 +236,22 @@ def test_a_wrong_wish_is_one_sentence(call: Call, demo: Path, options: tuple[str
     assert re.search(complaint, said.err), said.err
 
 
+def test_another_explainer_explains_the_chosen_model(call: Call, demo: Path, tmp_path: Path) -> None:
+    photo = tmp_path / "x.png"
+    Image.effect_noise((8, 8), 90).save(photo)
+    pictures = {}
+    for name in ("", "saliency", "occlusion", "vargrad"):
+        out = tmp_path / f"{name}.png"
+        said = call("explain", demo, photo, "--out", out, *(("--explainer", name) if name else ()))
+        assert said.code == 0, said.err
+        pictures[name] = out.read_bytes()
+    assert len(set(pictures.values())) >= 3
+    for name, sentence in (("grad_cam", "did you mean 'grad-cam'?"), ("grad-cam", "the model has no convolution")):
+        said = call("explain", demo, photo, "--explainer", name, "--out", tmp_path / "never.png")
+        assert (said.code, sentence in said.err) == (2, True)
+    assert not (tmp_path / "never.png").exists()
+
+
 def test_a_corrupt_photo_or_unknown_party_is_one_sentence(call: Call, demo: Path, tmp_path: Path) -> None:
     (tmp_path / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\nnothing")
     out = tmp_path / "why.png"

@@ -214,6 +214,16 @@ class Brightness:
         return Measurement.exact(float(candidate.released_test.mean()))
 
 
+def test_an_explainer_without_a_degree_is_swept_over_its_one(study: Study, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="explainer 'grad-cam' has no degree to tune: leave its degrees out"):
+        prepare(study.model_copy(update={"explainer": Sweep(part="grad-cam", degrees=Grid.of([0, 1]))}))
+    changed = {"explainer": Sweep(part="grad-cam"), "parties": (Party("a"),), "model": Use(part="small-cnn")}
+    one = study.model_copy(update=changed)
+    assert prepare(one).explainer.degrees.values == (Decimal(1),)
+    results = run(one.model_copy(update={"mechanisms": (Sweep(part="plain"),)}), tmp_path, executor="serial")
+    assert [[cell.degree for cell in record.explained] for record in results] == [[Decimal(1)]]
+
+
 def test_parts_given_as_objects_run_and_are_measured(study: Study, tmp_path: Path) -> None:
     changed = study.model_copy(
         update={

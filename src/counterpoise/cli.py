@@ -226,13 +226,16 @@ def explain(
     photo: Annotated[Path, typer.Argument(help="an image file")],
     out: Annotated[Path, typer.Option(help="where to write the picture")] = Path("explained.png"),
     party: Annotated[str | None, typer.Option(help="whose model; default: the first party's")] = None,
+    explainer: Annotated[
+        str | None, typer.Option(help="another than the study's: grad-cam, say ('counterpoise list explainers')")
+    ] = None,
     policy: Policy = "unanimous",
     mode: Mode = "measured",
 ) -> None:
     """Predict one image with the chosen model, and draw why."""
     from counterpoise.explaining import explain_photo
 
-    print(explain_photo(folder, photo, out, party, policy, mode))
+    print(explain_photo(folder, photo, out, party, policy, mode, explainer))
 
 
 @app.command(epilog="Example: counterpoise reproduce abbasi-example")

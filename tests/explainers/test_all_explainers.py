@@ -98,6 +98,26 @@ def test_a_privately_trained_wrapper_is_explained_as_its_network_and_given_back(
     assert getattr(network.fc2.weight, "grad_sample").shape == (3, 3, 12)  # noqa: B009
 
 
+class Inverted(nn.Module):
+    """Somebody's wrapper, which is no Opacus one although it uses the same name."""
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self._module = network
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits: Tensor = self._module(1 - images)
+        return logits
+
+
+def test_another_wrapper_is_part_of_the_model() -> None:
+    images, target = some(3)
+    network = Trouble(inplace=False)
+    inner = made("saliency").explain(network, 1 - images, target, rng()).maps
+    torch.testing.assert_close(made("saliency").explain(Inverted(network), images, target, rng()).maps, inner)
+    assert not torch.allclose(made("saliency").explain(network, images, target, rng()).maps, inner)
+
+
 @pytest.mark.parametrize("name", sorted(set(BUILTIN) - {"rise", "class-model", "grad-cam++"}))
 def test_scaling_the_score_scales_the_map(name: str) -> None:
     """The three left out are no linear functions of the score: a probability, a maximum, a quotient."""

@@ -214,7 +214,7 @@ def test_wrong_settings_and_requests_are_told_in_a_sentence() -> None:
 def test_the_code_of_the_docs_page_runs() -> None:
     page = (Path(__file__).parents[2] / "docs" / "explainers.md").read_text()
     codes = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(codes) == 2
+    assert len(codes) == 3
     images, target = some(2)
     names: dict[str, Any] = {"trained": Trained(network(), nn.Identity()), "images": images, "target": target}
     for code in codes:

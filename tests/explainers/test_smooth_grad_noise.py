@@ -55,8 +55,13 @@ def test_mean_and_variance_are_those_of_the_quadratic_model() -> None:
 
 @pytest.mark.parametrize(
     "spoil",
-    [lambda z: 1.5 * z, lambda z: torch.cat([z[:, :-1], 0 * z[:, -1:]], dim=1), lambda z: z + 0.1],
-    ids=["half as wide again", "one sample without noise", "off centre"],
+    [
+        lambda z: 1.5 * z,
+        lambda z: torch.cat([z[:, :-1], 0 * z[:, -1:]], dim=1),
+        lambda z: z + 0.1,
+        lambda z: z * torch.rand(len(z), 1, 1, 1, 1, generator=rng(1)).add(0.5),
+    ],
+    ids=["half as wide again", "one sample without noise", "off centre", "tied to the image"],
 )
 def test_a_nearby_wrong_noise_is_told(spoil: Callable[[Tensor], Tensor], monkeypatch: pytest.MonkeyPatch) -> None:
     right = ImageNoise.take

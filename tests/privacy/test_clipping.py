@@ -192,6 +192,8 @@ def test_wrong_clips_are_one_sentence() -> None:
         Flat(1.0, 3)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="stability=0 must be a number above 0"):
         Automatic(stability=0)
+    with pytest.raises(InputError, match=f"images and targets must pair up, but there are {len(IMAGES)} and 1"):
+        clipped_gradient(network(), IMAGES, TARGETS[:1])
 
 
 def test_without_clipping_the_sum_is_the_batchs_gradient() -> None:

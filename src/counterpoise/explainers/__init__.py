@@ -1,6 +1,7 @@
 """Explainers: one map an image, larger where the model's decision depends more on the pixel."""
 
 from counterpoise.explainers.class_model import ClassModel
+from counterpoise.explainers.countdown import Countdown
 from counterpoise.explainers.grad_cam import GradCAM, GradCAMPlusPlus, HiResCAM, LayerCAM
 from counterpoise.explainers.gradient import GradientTimesInput, Saliency
 from counterpoise.explainers.integrated_gradients import IntegratedGradients
@@ -32,6 +33,7 @@ __all__ = [
     "BUILTIN",
     "RISE",
     "ClassModel",
+    "Countdown",
     "GradCAM",
     "GradCAMPlusPlus",
     "GradientTimesInput",

@@ -43,7 +43,9 @@ def _unwrapped(model: nn.Module) -> Iterator[nn.Module]:
     views of each layer's output, which activations that work in place may not change.
     """
     inner = getattr(model, "_module", None)
-    if not isinstance(inner, nn.Module):
+    # By its origin: somebody else's wrapper may prepare the image before it calls its network.
+    from_opacus = any(kind.__module__.split(".")[0] == "opacus" for kind in type(model).__mro__)
+    if not (from_opacus and isinstance(inner, nn.Module)):
         yield model
         return
     enabled = getattr(model, "hooks_enabled", None)

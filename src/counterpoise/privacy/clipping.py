@@ -102,6 +102,8 @@ def clipped_gradient(
     `loss(outputs, targets)` gives one value an example. An example whose gradient is not finite adds nothing (its norm
     says so). Microbatches bound the memory and change nothing else.
     """
+    if len(images) != len(targets):
+        raise _check.InputError(f"images and targets must pair up, but there are {len(images)} and {len(targets)}.")
     rule = Flat(clip, norm) if isinstance(clip, int | float) else clip
     total: dict[str, Tensor] = {}
     norms = []
