@@ -51,16 +51,16 @@ def trends(
     found = []
     for quantity, sign in expected.items():
         words = f"{statement}: {quantity.replace('_', ' ')} {'rises' if sign > 0 else 'falls'} with {along}"
+        published = "stated" if quantity in ("average_drop", "confidence_increase", "masked_score") else "not measured"
         means = seed_means(group, quantity, settings) if group.decidable else np.empty((0, 0))
         if not len(means):
-            found.append(Claim(words, "stated", f"{len(group.images)} shared images", UNDECIDED))
+            found.append(Claim(words, published, f"{len(group.images)} shared images", UNDECIDED))
             continue
         if len(means) < FEWEST_SEEDS:
-            found.append(Claim(words, "stated", f"{len(means)} seeds whose maps are not all blank", UNDECIDED))
+            found.append(Claim(words, published, f"{len(means)} seeds whose maps are not all blank", UNDECIDED))
             continue
         result = trend(np.where(np.isinf(axis), 1e9, axis), means)
         ours = f"rank correlation {result.value:.2f} [{result.low:.2f}, {result.high:.2f}], {result.seeds} seeds"
-        published = "stated" if quantity in ("average_drop", "confidence_increase", "masked_score") else "not measured"
         found.append(Claim(words, published, ours, by_direction(result, sign)))
     return found
 
