@@ -19,9 +19,9 @@ import torch
 
 from benchmarks.table import Options
 
-BENCHMARKS = ("dp_step", "hiding_step")
+BENCHMARKS = ("dp_step", "campaign", "explain_speed", "hiding_step")
 RESULTS = Path(__file__).parent / "results"
-VERSIONS = ("counterpoise", "torch", "opacus", "numpy")
+VERSIONS = ("counterpoise", "torch", "opacus", "captum", "torchcam", "numpy")
 
 
 def main() -> None:

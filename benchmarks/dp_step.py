@@ -28,7 +28,7 @@ from counterpoise.models.resnet import resnet18
 from counterpoise.models.tanh_cnn import tanh_cnn
 from counterpoise.models.vgg import vgg16
 from counterpoise.privacy import Gaussian, Plan, Poisson, private_gradient
-from counterpoise.privacy.fitting import channels_last
+from counterpoise.training import channels_last
 
 Step = Callable[[], None]
 

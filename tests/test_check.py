@@ -9,12 +9,12 @@ from counterpoise import _check
 from counterpoise._check import InputError
 
 
-@pytest.mark.parametrize("good", [1, 0.5, "2", 1e-300])
+@pytest.mark.parametrize("good", [1, 0.5, 1e-300])
 def test_positive_lets_pass(good: object) -> None:
     _check.positive(noise=good)
 
 
-@pytest.mark.parametrize("bad", [0, -1, math.nan, math.inf, True, None, "much"])
+@pytest.mark.parametrize("bad", [0, -1, math.nan, math.inf, True, None, "much", "2"])
 def test_positive_refuses(bad: object) -> None:
     with pytest.raises(InputError, match=rf"^noise={re.escape(repr(bad))} must be a number above 0\.$"):
         _check.positive(noise=bad)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,9 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
-from counterpoise import cli
+from counterpoise import cli, datasets, mechanisms
+from counterpoise.datasets.digits import Digits
+from counterpoise.interface import Images, Progress, Task, Trained
+from counterpoise.mechanisms.autoencoder import Autoencoder
 from counterpoise.store import Store
 from small_study import SMALL
 
@@ -179,6 +184,11 @@ def test_list_shows_every_room(call: Call) -> None:
             ("run", "bad.toml", "--out", "x"),
             r"bad\.toml: training\.epochs = -1: Input should be greater than or equal to 1\.",
         ),
+        (
+            ("run", "wrong.toml", "--out", "x"),
+            r"wrong\.toml: data 'folder': .*nowhere.* there is no such folder",
+        ),
+        (("plan", "wrong.toml"), r"wrong\.toml: data 'folder': .*nowhere.* there is no such folder"),
         (("run", "good.toml", "--out", "x", "--workers", "0"), r"workers=0 must be a whole number, 1 or above\."),
         (("run", "good.toml", "--out", "x", "--seeds", "0"), r"seeds=0 must be a whole number, 1 or above\."),
         (("run", "good.toml", "--out", "x", "--policy", "best"), r"policy='best' must be one of"),
@@ -198,12 +208,15 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "good.toml").write_text(SMALL)
     (tmp_path / "bad.toml").write_text(SMALL.replace("epochs = 2", "epochs = -1"))
+    (tmp_path / "wrong.toml").write_text(
+        SMALL.replace("[data]", '[data]\nroot = "nowhere"').replace("digits", "folder")
+    )
     said = call(*arguments)
     assert said.code == 2
     assert re.search(complaint, said.err), said.err
     assert said.err.count("\n") == 1
     assert said.out == ""
-    assert {p.name for p in tmp_path.iterdir()} == {"good.toml", "bad.toml"}
+    assert {p.name for p in tmp_path.iterdir()} == {"good.toml", "bad.toml", "wrong.toml"}
 
 
 @pytest.mark.parametrize(
@@ -221,6 +234,22 @@ def test_a_wrong_wish_is_one_sentence(call: Call, demo: Path, options: tuple[str
     said = call("choose", demo, *options)
     assert (said.code, said.out) == (2, "")
     assert re.search(complaint, said.err), said.err
+
+
+def test_another_explainer_explains_the_chosen_model(call: Call, demo: Path, tmp_path: Path) -> None:
+    photo = tmp_path / "x.png"
+    Image.effect_noise((8, 8), 90).save(photo)
+    pictures = {}
+    for name in ("", "saliency", "occlusion", "vargrad"):
+        out = tmp_path / f"{name}.png"
+        said = call("explain", demo, photo, "--out", out, *(("--explainer", name) if name else ()))
+        assert said.code == 0, said.err
+        pictures[name] = out.read_bytes()
+    assert len(set(pictures.values())) >= 3
+    for name, sentence in (("grad_cam", "did you mean 'grad-cam'?"), ("grad-cam", "the model has no convolution")):
+        said = call("explain", demo, photo, "--explainer", name, "--out", tmp_path / "never.png")
+        assert (said.code, sentence in said.err) == (2, True)
+    assert not (tmp_path / "never.png").exists()
 
 
 def test_a_corrupt_photo_or_unknown_party_is_one_sentence(call: Call, demo: Path, tmp_path: Path) -> None:
@@ -251,3 +280,33 @@ def test_damaged_weights_are_one_sentence(call: Call, demo: Path, tmp_path: Path
     assert said.code == 2
     assert "these weights are missing, damaged, or another model's; delete records/" in said.err
     assert store.results().notes == ()
+
+
+class Interrupted(Digits):
+    """Ctrl-C comes while the images are read."""
+
+    def load(self, progress: Progress = lambda done: None) -> tuple[Images, Images]:
+        signal.raise_signal(signal.SIGINT)
+        return super().load(progress)
+
+
+class Stopping(Autoencoder):
+    """Ctrl-C comes in the middle of a training."""
+
+    def train(self, task: Task, rng: torch.Generator) -> Trained:
+        signal.raise_signal(signal.SIGINT)
+        return super().train(task, rng)
+
+
+def test_ctrl_c_says_what_is_kept_and_how_to_go_on(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(datasets.BUILTIN, "interrupted", Interrupted)
+    monkeypatch.setitem(mechanisms.BUILTIN, "stopping", Stopping)
+    path, out = tmp_path / "study.toml", tmp_path / "out"
+    path.write_text(SMALL.replace('"digits"', '"interrupted"'))
+    said = call("run", path, "--out", out, "--executor", "serial")
+    assert (said.code, said.err) == (130, "Stopped: before the first training; the same command goes on.\n")
+    assert not out.exists()
+    path.write_text(SMALL.replace('"autoencoder"', '"stopping"'))
+    said = call("run", path, "--out", out, "--executor", "serial")
+    assert (said.code, said.err) == (130, "Stopped: 6 of 8 trainings are kept; the same command goes on.\n")
+    assert len(list((out / "records").iterdir())) == 6

@@ -15,7 +15,7 @@ SOURCE = Path(counterpoise.__file__).parent
 BOTTOM = {"_check", "_files", "grid", "record"}
 CORE = BOTTOM | {"interface", "training", "representation"}
 ROOMS = {"datasets", "models", "mechanisms", "explainers", "measures"}
-PREPARED = CORE | {"prepare", "store", "study", "catalogue", "tags", "tradeoff"}
+PREPARED = CORE | {"prepare", "fingerprint", "store", "study", "catalogue", "tags", "tradeoff"}
 
 # Which rooms each room may import, besides itself. The room is the first name below the package.
 ALLOWED: dict[str, set[str]] = {
@@ -34,7 +34,9 @@ ALLOWED: dict[str, set[str]] = {
     "study": BOTTOM | {"tradeoff"},
     "store": BOTTOM,
     "catalogue": {"_check"} | ROOMS,
-    "prepare": CORE | {"study", "store", "catalogue", "tags", "tradeoff"},
+    "dealing": CORE,
+    "fingerprint": {"interface"},
+    "prepare": CORE | {"dealing", "fingerprint", "study", "store", "catalogue", "tags", "tradeoff"},
     "work": PREPARED,
     "plan": PREPARED | {"work"},
     "executors": {"_check", "prepare", "training"},

@@ -91,6 +91,10 @@ def test_a_tampered_certificate_is_refused(full: Path, tmp_path: Path) -> None:
     path.write_text(json.dumps({**honest, "schema": "counterpoise/certificate/1"}))
     with pytest.raises(InputError, match="run --prove again to write it anew"):
         check_certificate(tmp_path)
+    for damaged, complaint in (("{", "damaged, not JSON"), ("[]", "schema None is not")):
+        path.write_text(damaged)
+        with pytest.raises(InputError, match=complaint):
+            check_certificate(tmp_path)
     # A skipped training whose real bound wins: the autoencoder's smallest code, left out by hand.
     path.write_text(json.dumps(honest))
     smallest = next(

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -17,8 +18,9 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from counterpoise._check import InputError
+from counterpoise.datasets.digits import Digits
 from counterpoise.grid import DegreeKind, Grid
-from counterpoise.interface import Explanation, Outcome, Task, Trained
+from counterpoise.interface import Explanation, Images, Outcome, Task, Trained
 from counterpoise.prepare import Job, prepare
 from counterpoise.record import Measurement, Party
 from counterpoise.running import run
@@ -212,6 +214,16 @@ class Brightness:
         return Measurement.exact(float(candidate.released_test.mean()))
 
 
+def test_an_explainer_without_a_degree_is_swept_over_its_one(study: Study, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="explainer 'grad-cam' has no degree to tune: leave its degrees out"):
+        prepare(study.model_copy(update={"explainer": Sweep(part="grad-cam", degrees=Grid.of([0, 1]))}))
+    changed = {"explainer": Sweep(part="grad-cam"), "parties": (Party("a"),), "model": Use(part="small-cnn")}
+    one = study.model_copy(update=changed)
+    assert prepare(one).explainer.degrees.values == (Decimal(1),)
+    results = run(one.model_copy(update={"mechanisms": (Sweep(part="plain"),)}), tmp_path, executor="serial")
+    assert [[cell.degree for cell in record.explained] for record in results] == [[Decimal(1)]]
+
+
 def test_parts_given_as_objects_run_and_are_measured(study: Study, tmp_path: Path) -> None:
     changed = study.model_copy(
         update={
@@ -322,7 +334,59 @@ def test_a_study_that_cannot_run_is_one_sentence_and_writes_nothing(
 ) -> None:
     with pytest.raises(InputError, match=complaint):
         run(study.model_copy(update=change), tmp_path / "out", executor="serial")
+    with pytest.raises(InputError, match=rf"^mine\.toml: .*{complaint}"):
+        run(study.model_copy(update=change), tmp_path / "out", executor="serial", source="mine.toml")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("part", "complaint"),
+    [
+        (
+            {"mechanisms": (Sweep(part="dp-sgd", degrees=[1], secure="no"),)},
+            r"'dp-sgd': secure='no' must be true or fal",
+        ),
+        (
+            {"mechanisms": (Sweep(part="dp-sgd", degrees=[1], clip="1"),)},
+            r"'dp-sgd': clip='1' must be a number above 0",
+        ),
+        ({"data": Use(part="folder", root=3)}, r"data 'folder': root=3 must be text\."),
+    ],
+)
+def test_text_is_no_switch_and_no_number_and_a_number_no_path(
+    study: Study, tmp_path: Path, part: dict[str, object], complaint: str
+) -> None:
+    with pytest.raises(InputError, match=complaint):
+        run(study.model_copy(update=part), tmp_path / "out", executor="serial")
+
+
+@dataclass(frozen=True)
+class Retested:
+    """Digits whose test images are changed."""
+
+    name: ClassVar[str] = "retested"
+    change: Callable[[Images], Images]
+
+    def load(self) -> tuple[Images, Images]:
+        train, test = Digits().load()
+        return train, self.change(test)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda test: test.take(torch.arange(0)), r"its test images \(0 of 1 x 8 x 8\) must be some, of the size of"),
+        (
+            lambda test: replace(test, pixels=test.pixels[..., :7]),
+            r"its test images \(\d+ of 1 x 8 x 7\) must be some, of the size of its training images \(1 x 8 x 8\)\.",
+        ),
+    ],
+)
+def test_test_images_must_fit_the_training_images(
+    study: Study, tmp_path: Path, change: Callable[[Images], Images], complaint: str
+) -> None:
+    with pytest.raises(InputError, match=complaint):
+        run(study.model_copy(update={"data": Use(Retested(change))}), tmp_path / "out", executor="serial")
 
 
 def test_an_unknown_executor_is_refused(study: Study, tmp_path: Path) -> None:

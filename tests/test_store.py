@@ -122,6 +122,21 @@ def test_a_second_process_in_the_same_folder_is_refused(tmp_path: Path) -> None:
     assert other() == "held\n"
 
 
+def test_what_a_killed_write_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    store = Store.create(tmp_path)
+    code = (
+        "import os, signal, sys; from pathlib import Path; from counterpoise._files import replacing\n"
+        "with replacing(Path(sys.argv[1])) as part:\n"
+        "    part.write_bytes(b'half'); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(store.weights("k"))], check=False)
+    (left,) = store.weights("k").parent.iterdir()
+    assert left.name.endswith(".part")
+    write(store.weights("whole"), b"kept")
+    with store.locked():
+        assert [path.name for path in store.weights("k").parent.iterdir()] == ["whole.safetensors"]
+
+
 def test_a_digest_depends_on_every_value_and_not_on_the_order_of_keys() -> None:
     assert digest({"a": 1, "b": [1, 2]}) == digest({"b": [1, 2], "a": 1})
     assert len({digest(x) for x in ({"a": 1}, {"a": 2}, {"a": "1"}, {"b": 1}, [1], {"a": [1]})}) == 6

@@ -82,6 +82,19 @@ def test_the_commented_study_of_init_is_one(tmp_path: Path) -> None:
         ('name = "s"', "name = s", r"study\.toml: is not valid TOML:"),
         ("[[parties]]", "[training]\nepochs = 0\n[[parties]]", r"training\.epochs = 0: Input should be greater"),
         ("[[parties]]", "[training]\nepoch = 3\n[[parties]]", r"training\.epoch: is not a key"),
+        ("[[parties]]", "[training]\nepochs = true\n[[parties]]", r"training\.epochs = True: must be a number\."),
+        ("[[parties]]", '[training]\nbatch = "64"\n[[parties]]', r"training\.batch = '64': must be a number\."),
+        ('name = "s"', 'name = "s"\nseeds = 3', r"study\.toml: seeds = 3: must be a list\."),
+        ('name = "s"', 'name = "s"\n[data]\nname = 3', r"study\.toml: data.*: name=3 must be text\."),
+        (
+            'requires = ["noise > 1.7"]',
+            'requires = "noise > 1.7"',
+            r"parties\.1\.requires = 'noise > 1\.7': must be a list",
+        ),
+        ('name = "dp-sgd"', "", r"study\.toml: mechanisms\.1\.name: is missing\."),
+        ('name = "a"', 'name = "a"\nweight = 2', r"study\.toml: parties\.1\.weight: is not a key of a study"),
+        ("{ from = 0, to = 2, step = 0.1 }", "[0.1, nan]", r"degrees = \[0\.1, NaN\]: degree=NaN must be a finite"),
+        ("step = 0.1", "step = 1e-40", r"mechanisms\.1\.degrees: step=0\.0+1 gives 20+1 degrees; use at most 10000\."),
     ],
 )
 def test_a_mistake_is_one_sentence_with_file_key_value_and_rule(

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from counterpoise.interface import Task, Trained
 from counterpoise.mechanisms.autoencoder import Autoencoder
 from counterpoise.mechanisms.dp_sgd import DPSGD
+from counterpoise.mechanisms.local_noise import LocalNoise
 from counterpoise.mechanisms.pixel_shuffle import PixelShuffle
 from counterpoise.record import Guarantee
 from counterpoise.testing import check_explainer, check_measure, check_mechanism, small_task
@@ -23,7 +24,13 @@ from counterpoise.testing._bed import Plain
 
 @pytest.mark.parametrize(
     "mechanism",
-    [Plain(), DPSGD(Decimal("1.1")), Autoencoder(Decimal("0.3"), steps=30), PixelShuffle(Decimal(1))],
+    [
+        Plain(),
+        DPSGD(Decimal("1.1")),
+        Autoencoder(Decimal("0.3"), steps=30),
+        PixelShuffle(Decimal(1)),
+        LocalNoise(Decimal(8)),
+    ],
     ids=lambda mechanism: str(mechanism.name),
 )
 def test_the_built_in_mechanisms_are_sound(mechanism: Any) -> None:

@@ -137,11 +137,11 @@ class HidesErrors(Edges):
 
 @dataclass(frozen=True)
 class ForgetsTheDegree(SmoothGrad):
-    def explain_degrees(self, degrees: Any, *request: Any) -> list[Explanation]:
+    def explain_degrees(self, degrees: Any, *request: Any, **more: Any) -> list[Explanation]:
         return [self.explain(*request)] * len(degrees)
 
     def explain(
-        self, trained: Trained | nn.Module, images: Tensor, target: Tensor, rng: torch.Generator
+        self, trained: Trained | nn.Module, images: Tensor, target: Tensor, rng: torch.Generator, **more: Any
     ) -> Explanation:
         (found,) = super().explain_degrees([Decimal(str(self.noise))], trained, images, target, rng)
         return found

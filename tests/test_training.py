@@ -15,7 +15,9 @@ from counterpoise.interface import Recipe
 from counterpoise.training import (
     State,
     apply,
+    channels_last,
     derive,
+    fast_layout,
     fit,
     fit_classifier,
     generator,
@@ -217,3 +219,36 @@ def test_apply_in_chunks_equals_apply_at_once(n: int, chunk: int) -> None:
     pixels = torch.rand(n, 1, 4, 4, generator=generator(n))
     assert torch.allclose(apply(model, pixels, chunk), apply(model, pixels), atol=1e-6)
     assert model.training
+
+
+class Viewing(nn.Module):
+    """Takes a `view` of its maps, which does not exist where channels lie beside each other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm, self.head = nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Linear(144, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.norm(self.conv(x)).view(-1, 144))  # type: ignore[no-any-return]
+
+
+def test_the_fast_layout_is_found_without_leaving_a_trace() -> None:
+    pixels = torch.rand(5, 3, 8, 8, generator=generator(1))
+    viewing, flattening = Viewing().train(), nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(144, 2))
+    with pytest.raises(RuntimeError, match="view"):
+        viewing(channels_last(pixels))
+    state, drawn = {key: value.clone() for key, value in viewing.state_dict().items()}, torch.get_rng_state()
+    assert fast_layout(viewing, pixels)(pixels) is pixels
+    assert fast_layout(flattening, pixels) is channels_last
+    assert fast_layout(flattening, pixels.flatten(1))(pixels) is pixels
+    assert viewing.training
+    assert viewing.norm.training
+    assert all(torch.equal(value, state[key]) for key, value in viewing.state_dict().items())
+    assert torch.equal(torch.get_rng_state(), drawn)
+    assert torch.allclose(apply(viewing, pixels), viewing.eval()(pixels), atol=1e-6)
+    assert torch.allclose(apply(flattening, pixels), flattening(pixels), atol=1e-6)
+
+
+def test_an_error_of_the_model_is_not_taken_for_a_layout() -> None:
+    with pytest.raises(RuntimeError, match="mat1 and mat2 shapes cannot be multiplied"):
+        apply(nn.Sequential(nn.Flatten(), nn.Linear(3, 2)), torch.rand(2, 1, 4, 4))

@@ -7,16 +7,28 @@ Every mistake of a user ends in an `InputError`, whose text is one sentence a pe
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import get_args, get_type_hints
 
 
 class InputError(ValueError):
     """A user's input breaks a rule; the text names the input, its value, and what to do."""
 
 
+@contextmanager
+def naming(place: str) -> Iterator[None]:
+    """A mistake that is found inside is told with the place it is in: the file, and the key."""
+    try:
+        yield
+    except InputError as mistake:
+        raise InputError(f"{place}: {mistake}" if place else str(mistake)) from None
+
+
 def _number(value: object) -> float | None:
-    """The value as a float, or None where it is no number (booleans and NaN are none)."""
-    if isinstance(value, bool):
+    """The value as a float, or None where it is no number (booleans, text and NaN are none)."""
+    if isinstance(value, bool | str):
         return None
     try:
         number = float(value)  # type: ignore[arg-type]
@@ -74,3 +86,17 @@ def one_of(options: Collection[str], **arguments: object) -> None:
     """Each argument is one of the named options."""
     for name, value in arguments.items():
         _require(value in options, name, value, "one of " + ", ".join(repr(option) for option in sorted(options)))
+
+
+def text_and_switches(make: Callable[..., object], options: Mapping[str, object]) -> None:
+    """A part gets text and switches where its hints ask for them; it checks its numbers itself, but `"no"` is true."""
+    try:
+        hints = get_type_hints(make)
+    except (NameError, TypeError, AttributeError):  # a third party's hints need not be readable from here
+        return
+    for name, value in options.items():
+        kinds = set(get_args(hints.get(name)) or (hints.get(name),)) - {type(None)}
+        if kinds == {bool} and not isinstance(value, bool):
+            raise InputError(f"{name}={value!r} must be true or false.")
+        if kinds == {str} and not isinstance(value, str | Path | None):
+            raise InputError(f"{name}={value!r} must be text.")

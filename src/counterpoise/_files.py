@@ -22,6 +22,12 @@ def replacing(path: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
+def remove_unfinished(folder: Path) -> None:
+    """Remove what a process that was killed while writing has left in the folder; nobody else may be writing there."""
+    for part in folder.rglob(".*.part"):
+        part.unlink(missing_ok=True)
+
+
 def write(path: Path, content: bytes) -> None:
     """Write a file so that it is there whole or not at all, also after a crash."""
     with replacing(path) as part:

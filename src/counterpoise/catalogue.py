@@ -79,8 +79,7 @@ def standard_measures() -> tuple[str, ...]:
 
 def requested_measures() -> tuple[str, ...]:
     """The built-in measures taken only where a study lists them, or a party requires them."""
-    names: tuple[str, ...] = import_module("counterpoise.measures").ON_REQUEST
-    return names
+    return tuple(measure.name for measure in import_module("counterpoise.measures").ON_REQUEST)
 
 
 def _summary(part: Part) -> str:

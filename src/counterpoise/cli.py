@@ -83,12 +83,18 @@ def init(
 def plan(study: StudyFile, workers: Workers = None) -> None:
     """Print the grid, epsilon of every degree, refusals, conflicts and the cost, before any training."""
     from counterpoise import _show
+    from counterpoise._check import naming
     from counterpoise.executors import Processes
     from counterpoise.plan import preview
     from counterpoise.prepare import prepare
     from counterpoise.study import read
 
-    _show.preview(Console(), preview(prepare(read(study))), Processes(workers).workers)
+    pool = Processes(workers)
+    whole = read(study)
+    with naming(str(study)):
+        prepared = prepare(whole)
+        prepared.check_plans()
+    _show.preview(Console(), preview(prepared), pool.workers)
 
 
 @app.command(epilog="Example: counterpoise run study.toml --out runs/demo")
@@ -112,52 +118,56 @@ def run(
     ] = None,
 ) -> None:
     """Train and measure what is missing, decide, and write the report."""
-    from counterpoise import _show
-    from counterpoise._check import at_least
-    from counterpoise._progress import Live
-    from counterpoise.proving import Search
-    from counterpoise.publish import describe, publish
-    from counterpoise.running import everything
-    from counterpoise.running import run as execute
-    from counterpoise.store import Store
-    from counterpoise.study import read
-    from counterpoise.threshold import Threshold
-    from counterpoise.tradeoff import choose as decide
-    from counterpoise.tradeoff.modes import mode_named
-    from counterpoise.tradeoff.policies import policy_named
-
-    policy_named(policy), mode_named(mode)
-    whole = read(study)
-    if seeds is not None:
-        at_least(1, seeds=seeds)
-        whole = whole.model_copy(update={"seeds": tuple(range(seeds))})
-    if prove and until is not None:
-        raise InputError("--prove and --until are two orders of training; choose one.")
-    search = Search(policy, mode) if prove else Threshold(until) if until is not None else None
-    live = Live(Console())
+    kept = "before the first training"
     try:
-        with live:
-            results = execute(
-                whole,
-                out,
-                executor=executor,
-                workers=workers,
-                order=search or everything,
-                report=live.report,
-                started=live.started,
-            )
+        from counterpoise import _show
+        from counterpoise._check import at_least
+        from counterpoise._progress import Live
+        from counterpoise.proving import Search
+        from counterpoise.publish import describe, publish
+        from counterpoise.running import everything
+        from counterpoise.running import run as execute
+        from counterpoise.store import Store
+        from counterpoise.study import read
+        from counterpoise.threshold import Threshold
+        from counterpoise.tradeoff import choose as decide
+        from counterpoise.tradeoff.modes import mode_named
+        from counterpoise.tradeoff.policies import policy_named
+
+        policy_named(policy), mode_named(mode)
+        whole = read(study)
+        if seeds is not None:
+            at_least(1, seeds=seeds)
+            whole = whole.model_copy(update={"seeds": tuple(range(seeds))})
+        if prove and until is not None:
+            raise InputError("--prove and --until are two orders of training; choose one.")
+        search = Search(policy, mode) if prove else Threshold(until) if until is not None else None
+        live = Live(Console())
+        try:
+            with live:
+                results = execute(
+                    whole,
+                    out,
+                    executor=executor,
+                    workers=workers,
+                    order=search or everything,
+                    report=live.report,
+                    started=live.started,
+                    source=str(study),
+                )
+        finally:
+            if live.total:
+                kept = f"{live.finished} of {live.total} trainings are kept"
+        print(f"{out}: {describe(results)}.")
+        console = Console()
+        for words in search.sentences if search else ():
+            _show.say(console, words)
+        decision = decide(results, policy=policy, mode=mode)
+        _show.say(console, decision.sentence(), "bold")
+        _show.files(console, publish(Store.open(out), results, decision))
     except KeyboardInterrupt:
-        print(
-            f"Stopped. {live.finished} of {live.total} trainings are kept; the same command goes on.", file=sys.stderr
-        )
+        print(f"Stopped: {kept}; the same command goes on.", file=sys.stderr)
         raise typer.Exit(STOPPED) from None
-    print(f"{out}: {describe(results)}.")
-    console = Console()
-    for words in search.sentences if search else ():
-        _show.say(console, words)
-    decision = decide(results, policy=policy, mode=mode)
-    _show.say(console, decision.sentence(), "bold")
-    _show.files(console, publish(Store.open(out), results, decision))
 
 
 @app.command(
@@ -223,13 +233,16 @@ def explain(
     photo: Annotated[Path, typer.Argument(help="an image file")],
     out: Annotated[Path, typer.Option(help="where to write the picture")] = Path("explained.png"),
     party: Annotated[str | None, typer.Option(help="whose model; default: the first party's")] = None,
+    explainer: Annotated[
+        str | None, typer.Option(help="another than the study's: grad-cam, say ('counterpoise list explainers')")
+    ] = None,
     policy: Policy = "unanimous",
     mode: Mode = "measured",
 ) -> None:
     """Predict one image with the chosen model, and draw why."""
     from counterpoise.explaining import explain_photo
 
-    print(explain_photo(folder, photo, out, party, policy, mode))
+    print(explain_photo(folder, photo, out, party, policy, mode, explainer))
 
 
 @app.command(epilog="Example: counterpoise export runs/demo --split")

@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
+from counterpoise import catalogue
 from counterpoise._check import InputError
 from counterpoise._files import write
-from counterpoise.grid import text
+from counterpoise.grid import DegreeKind, text
 from counterpoise.interface import Explainer, Explanation, Mechanism, Trained
 from counterpoise.prepare import Job, Prepared, prepare
 from counterpoise.store import Store
 from counterpoise.study import parse_study
+from counterpoise.tags import refusal
 from counterpoise.tradeoff import Standing, choose
 from counterpoise.training import apply, generator
 from counterpoise.work import load_weights
@@ -28,7 +30,9 @@ SIDE = 320
 """Pixels of each of the three panels of the picture."""
 
 
-def explain_photo(folder: Path, photo: Path, out: Path, party: str | None, policy: str, mode: str) -> str:
+def explain_photo(
+    folder: Path, photo: Path, out: Path, party: str | None, policy: str, mode: str, explainer: str | None = None
+) -> str:
     """Write the picture (input, what the model sees, why) and return the prediction in words."""
     store = Store.open(folder)
     prepared, _, _, trained, winner = chosen_by(store, party, policy, mode)
@@ -36,8 +40,8 @@ def explain_photo(folder: Path, photo: Path, out: Path, party: str | None, polic
     released = apply(trained.release, pixels[None])
     logits = apply(trained.model, released)
     target = logits.argmax(1)
-    explainer: Explainer = prepared.explainer.at(winner.explainability)
-    explanation = explainer.explain(trained, released, target, generator(0, "explain"))
+    chosen = _explainer(prepared, explainer, winner, trained)
+    explanation = chosen.explain(trained, released, target, generator(0, "explain"))
     write(out, picture(pixels, released[0], explanation))
     shares = logits.softmax(1)[0]
     names = prepared.test.classes[prepared.target]
@@ -45,6 +49,24 @@ def explain_photo(folder: Path, photo: Path, out: Path, party: str | None, polic
     likely = ", ".join(f"{names[int(i)]} ({float(shares[i]):.0%})" for i in order)
     note = f" The photo was resized to {pixels.shape[2]} x {pixels.shape[1]} pixels." if resized else ""
     return f"{photo}: {likely}.\nModel: {winner}.{note}\nWrote {out}: the input, what the model sees, and why."
+
+
+def _explainer(prepared: Prepared, name: str | None, winner: Standing, trained: Trained) -> Explainer:
+    """The study's explainer at the chosen degree; or another one, at that degree if it has more than one."""
+    if name is None:
+        own: Explainer = prepared.explainer.at(winner.explainability)
+        return own
+    part = catalogue.find("explainers", name)
+    kind: DegreeKind = getattr(part, "kind")  # noqa: B009 - every explainer's class has one, a Part need not
+    single = kind.low == kind.high
+    if not single and kind != prepared.explainer.kind:
+        raise InputError(f"--explainer {name!r} is tuned by {kind.name!r}, of which the run has chosen no degree.")
+    degree = kind.low if single else winner.explainability
+    other: Explainer = part(**{getattr(part, "degree_field"): degree})  # noqa: B009
+    refused = refusal(name, other.needs, trained.model)
+    if refused:
+        raise InputError(refused)
+    return other
 
 
 def _named_only(configuration: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -102,7 +124,7 @@ def read_photo(path: Path, shape: tuple[int, int, int]) -> tuple[Tensor, bool]:
 
 def picture(raw: Tensor, released: Tensor, explanation: Explanation) -> bytes:
     """Three panels as PNG: the input, the released image, and the map over the released image."""
-    heat = explanation.maps[0]
+    heat = explanation.maps[0].clamp(min=0)  # what speaks against the class is left dark
     heat = heat / heat.max().clamp(min=torch.finfo(heat.dtype).tiny)
     coloured = colormaps["inferno"](heat.numpy())[..., :3]
     seen = _rgb(released)

@@ -17,17 +17,28 @@ from counterpoise._check import InputError
 Direction = Literal["up", "down"]
 
 
+_DIGITS = 100
+"""On either side of the point. Python's decimals go up to a googol of them, and would be spelled out."""
+
+
 def decimal(value: object, name: str = "value") -> Decimal:
     """The value as an exact decimal: 0.1 means one tenth, not the nearest binary float."""
+    shown = str(value) if isinstance(value, Decimal) else repr(value)
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
-        raise InputError(f"{name}={value!r} must be a decimal number such as 1.8.")
+        raise InputError(f"{name}={shown} must be a decimal number such as 1.8.")
     try:
         number = Decimal(str(value).strip())
     except InvalidOperation:
-        raise InputError(f"{name}={value!r} must be a decimal number such as 1.8.") from None
+        raise InputError(f"{name}={shown} must be a decimal number such as 1.8.") from None
     if not number.is_finite():
-        raise InputError(f"{name}={value!r} must be a finite decimal number such as 1.8.")
+        raise InputError(f"{name}={shown} must be a finite decimal number such as 1.8.")
+    if number and abs(number.adjusted()) > _DIGITS:
+        raise InputError(f"{name}={shown} must be a decimal number of at most {_DIGITS} digits such as 1.8.")
     return number
+
+
+_MOST = 10_000
+"""How many degrees a grid may have."""
 
 
 def text(value: Decimal) -> str:
@@ -81,14 +92,16 @@ class Grid:
             raise InputError(f"step={text(width)} must be above 0.")
         if last < first:
             raise InputError(f"to={text(last)} must not be below from={text(first)}.")
+        if (last - first) / width > _MOST:
+            raise InputError(
+                f"step={text(width)} gives {int((last - first) / width) + 1} degrees; use at most {_MOST}."
+            )
         steps, rest = divmod(last - first, width)
         if rest:
             raise InputError(
                 f"step={text(width)} does not divide the grid from {text(first)} to {text(last)};"
                 f" the last degree would be {text(first + steps * width)}."
             )
-        if steps > 10_000:
-            raise InputError(f"step={text(width)} gives {steps + 1} degrees; use at most 10000.")
         return cls(tuple(first + index * width for index in range(int(steps) + 1)))
 
     def __len__(self) -> int:

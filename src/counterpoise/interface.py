@@ -31,12 +31,16 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True)
 class Images:
-    """Images with named labels. `pixels` is float32 [n, channels, height, width] in [0, 1], outside every model."""
+    """Images with named labels. `pixels` is float32 [n, channels, height, width] in [0, 1], outside every model.
+
+    `evidence`, where it is known, marks the pixels that a label was planted in: bool [n, height, width].
+    """
 
     name: str
     pixels: Tensor
     labels: Mapping[str, Tensor]
     classes: Mapping[str, tuple[str, ...]]
+    evidence: Tensor | None = None
 
     def __post_init__(self) -> None:
         if self.pixels.ndim != 4 or self.pixels.dtype != torch.float32:
@@ -49,6 +53,12 @@ class Images:
         for label, values in self.labels.items():
             if values.shape != (len(self.pixels),):
                 raise InputError(f"{self.name}: label {label!r} has {len(values)} values for {len(self)} images.")
+        places = (len(self.pixels), *self.pixels.shape[2:])
+        if self.evidence is not None and (self.evidence.dtype != torch.bool or self.evidence.shape != places):
+            raise InputError(
+                f"{self.name}: evidence must be bool {list(places)}, one mark a pixel,"
+                f" not {self.evidence.dtype} {list(self.evidence.shape)}."
+            )
 
     def __len__(self) -> int:
         return len(self.pixels)
@@ -62,7 +72,8 @@ class Images:
     def take(self, indices: Tensor) -> Images:
         """The chosen images, in the given order."""
         labels = {name: values[indices] for name, values in self.labels.items()}
-        return replace(self, pixels=self.pixels[indices], labels=labels)
+        evidence = None if self.evidence is None else self.evidence[indices]
+        return replace(self, pixels=self.pixels[indices], labels=labels, evidence=evidence)
 
 
 @runtime_checkable
@@ -191,12 +202,14 @@ class Explanation:
     """One map a image: float32 [n, height, width], larger = more important.
 
     `stderr` is the Monte-Carlo standard error of each map's values, and `samples` how many draws each map
-    is the mean of, where maps are sampled.
+    is the mean of, where maps are sampled. Where each image stops by itself, `drawn` [n] says after how many draws,
+    and `samples` how many it could have had.
     """
 
     maps: Tensor
     stderr: Tensor | None = None
     samples: int | None = None
+    drawn: Tensor | None = None
 
 
 @runtime_checkable
@@ -234,12 +247,17 @@ class SharesDraws(Protocol):
         """One explanation a degree, equal to what `explain` gives at that degree."""
 
 
+Again = Callable[[nn.Module, Tensor, str], Explanation]
+"""Explains the same classes at the same degree once more: another model, or other images. The words seed its noise."""
+
+
 @dataclass(frozen=True)
 class Explaining:
     """One explainability degree on one candidate: some released test images, and their maps.
 
     `target` is the class each map is about: the candidate's own prediction. `nearby` are the same images moved
-    a little, explained for the same classes with fresh noise: what stability is measured on.
+    a little, explained for the same classes with fresh noise: what stability is measured on. `chosen` are the
+    images' places among the test images. `again` is for measures that need more maps, and costs as much as these.
     """
 
     degree: Decimal
@@ -248,6 +266,8 @@ class Explaining:
     explanation: Explanation
     nearby: Tensor
     nearby_explanation: Explanation
+    chosen: Tensor | None = None
+    again: Again | None = None
 
 
 @dataclass(frozen=True)
@@ -271,17 +291,30 @@ class Outcome:
     seed: int
     measured: Mapping[str, Measurement] = field(default_factory=dict)
     explaining: Explaining | None = None
+    across: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
     _shared: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def once(self, compute: Callable[[Outcome], T]) -> T:
+    def once(self, compute: Callable[[Outcome], T], *of: object) -> T:
         """What `compute(self)` gives, computed at most once: for measures that share work.
 
-        A changed copy (`dataclasses.replace`) starts empty, so nothing stale is ever seen.
+        A changed copy (`dataclasses.replace`) starts empty, so nothing stale is ever seen. What needs nothing but
+        the objects `of` is shared with every copy that has the very same objects.
         """
-        if compute not in self._shared:
-            self._shared[compute] = compute(self)
-        shared: T = self._shared[compute]
+        table = self.across if of else self._shared
+        key = (compute, *map(id, of))
+        if key not in table:
+            table[key] = (compute(self), of)  # the objects are kept: an id lives as long as they do
+        shared: T = table[key][0]
         return shared
+
+
+@runtime_checkable
+class ReadBeside(Protocol):
+    """A measure that means little alone: a study that asks for it gets these others too."""
+
+    @property
+    def beside(self) -> tuple[Any, ...]:
+        """The measures to read it beside: its floors, say."""
 
 
 Level = Literal["training", "explanation"]

@@ -5,25 +5,35 @@ Everything that can be wrong with a study is found here, before any training.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-import counterpoise
 from counterpoise import catalogue
-from counterpoise._check import InputError
+from counterpoise._check import InputError, naming, text_and_switches
+from counterpoise.dealing import deal
+from counterpoise.fingerprint import images_digest, versions
 from counterpoise.grid import DegreeKind, Grid, text
-from counterpoise.interface import Dataset, Explainer, Images, Measure, Mechanism, Planned, Progress, Recipe, Task
+from counterpoise.interface import (
+    Dataset,
+    Explainer,
+    Images,
+    Measure,
+    Mechanism,
+    Planned,
+    Progress,
+    ReadBeside,
+    Recipe,
+    Task,
+)
 from counterpoise.record import Party
 from counterpoise.store import digest
 from counterpoise.study import Study, Sweep, Use
@@ -35,9 +45,6 @@ BASELINE = "plain"
 """The mechanism that every other one is compared with; a study that does not list it gets it."""
 ROLES = ("privacy", "privacy_gain", "explanation", "utility_loss")
 """What a requirement may name besides degrees and measures: each mechanism, or mode, has its own measure for it."""
-
-_BELOW = ("tradeoff", "report", "reproduce", "cli.py", "testing")
-"""Parts of the source that cannot change a record's numbers."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +135,8 @@ class Prepared:
             mechanism: Mechanism = family.at(family.degrees.values[-1])
             if isinstance(mechanism, Planned) and not self.refusals[family.name]:
                 for party in self.study.parties:
-                    mechanism.guarantees(self.task(party.name))
+                    with naming(f"mechanism {family.name!r} for party {party.name!r}"):
+                        mechanism.guarantees(self.task(party.name))
 
     def _digest(self, party: Party, family: Family, degree: Decimal, seed: int) -> str:
         study = self.study.canonical()
@@ -151,13 +159,20 @@ class Prepared:
 
     @cached_property
     def _data_digests(self) -> dict[str, str]:
-        return {name: _images_digest(images, self.test) for name, images in self.data.items()}
+        return {name: images_digest(images, self.test) for name, images in self.data.items()}
 
 
 def prepare(study: Study) -> Prepared:
     """Resolve, load, split, check."""
+    study = _with_requested(study)
     dataset = _part("datasets", study.data, "data", Dataset)
-    train, test = dataset.load()
+    with naming(f"data {study.data.name!r}"):
+        train, test = dataset.load()
+        if train.shape != test.shape or not len(test):
+            raise InputError(
+                f"its test images ({len(test)} of {_sides(test)}) must be some, of the size of its training images"
+                f" ({_sides(train)})."
+            )
     target = _target(study.target, study.hidden, train)
     mechanisms = {}
     for sweep in study.mechanisms:
@@ -165,15 +180,13 @@ def prepare(study: Study) -> Prepared:
         mechanisms[family.name] = family
     if BASELINE not in mechanisms:
         mechanisms[BASELINE] = _family("mechanisms", Sweep(part=BASELINE), Mechanism)
-    asked = _asked(study)
-    measures = _measures(study, mechanisms, asked)
-    everywhere = (*catalogue.standard_measures(), *(use.name for use in asked))
+    measures, everywhere = _measures(study, mechanisms)
     degrees = [family.kind.name for family in mechanisms.values()]
     refuse_unknown(study.parties, [*everywhere, *ROLES, *degrees])
     prepared = Prepared(
         study=study,
         target=target,
-        data=_split(train, target, study.parties),
+        data=deal(train, target, study.parties),
         test=test,
         mechanisms=mechanisms,
         explainer=_family("explainers", study.explainer, Explainer),
@@ -184,35 +197,6 @@ def prepare(study: Study) -> Prepared:
     return prepared
 
 
-def versions() -> dict[str, str]:
-    """What the numbers depend on besides the study: this package's code, and the libraries that compute."""
-    return {
-        "counterpoise": f"{counterpoise.__version__}+{_source_digest()}",
-        "torch": torch.__version__.split("+")[0],
-        "numpy": np.__version__,
-    }
-
-
-@functools.cache
-def _source_digest() -> str:
-    root = Path(counterpoise.__file__).parent
-    whole = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        if path.relative_to(root).parts[0] not in _BELOW:
-            whole.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
-    return whole.hexdigest()[:12]
-
-
-def _images_digest(*images: Images) -> str:
-    whole = hashlib.sha256()
-    for part in images:
-        whole.update(repr((tuple(part.pixels.shape), sorted(part.labels), sorted(part.classes.items()))).encode())
-        whole.update(part.pixels.contiguous().numpy().tobytes())
-        for name in sorted(part.labels):
-            whole.update(part.labels[name].contiguous().numpy().tobytes())
-    return whole.hexdigest()[:32]
-
-
 def _call(make: Callable[..., Any], what: str, *arguments: Any, **options: Any) -> Any:
     """Make a part from its options; an unknown option is one sentence, not a traceback."""
     try:
@@ -220,7 +204,9 @@ def _call(make: Callable[..., Any], what: str, *arguments: Any, **options: Any) 
     except TypeError as problem:
         known = [name for name in inspect.signature(make).parameters if name not in ("self", "shape", "classes", "rng")]
         raise InputError(f"{what}: {problem}; its options are: {', '.join(known) or 'none'}.") from None
-    return make(*arguments, **options)
+    with naming(what):
+        text_and_switches(make, options)
+        return make(*arguments, **options)
 
 
 def _part(room: str, use: Use, what: str, protocol: type[Any]) -> Any:
@@ -254,13 +240,17 @@ def _family(room: str, sweep: Sweep, protocol: type[Any]) -> Family:
     if degrees is None:
         raise InputError(f"{what} {sweep.name!r}: degrees is missing: give a list, or a table with from, to and step.")
 
+    if kind.low == kind.high and degrees.values != (kind.low,):
+        raise InputError(f"{what} {sweep.name!r} has no degree to tune: leave its degrees out.")
+
     def at(degree: Decimal) -> Any:
         if isinstance(part, type):
             return _call(part, f"{what} {sweep.name!r}", **{field: degree, **sweep.options})
         return replace(cast(Any, part), **{field: degree})
 
     for degree in degrees:
-        kind.check(degree)
+        with naming(f"{what} {sweep.name!r}"):
+            kind.check(degree)
         if not isinstance(at(degree), protocol):
             raise InputError(f"{what} {sweep.name!r} is not a {protocol.__name__}: see counterpoise.interface.")
     return Family(
@@ -286,30 +276,42 @@ def _identity(part: object, sweep: Sweep) -> dict[str, Any]:
     return canonical
 
 
-def _asked(study: Study) -> tuple[Use, ...]:
-    """The measures a study adds: those it lists, and built-in ones that a party's requirement names."""
-    standing = {*catalogue.standard_measures(), *(use.name for use in study.measures)}
-    required = [parse(words).quantity for party in study.parties for words in party.requires]
-    known = set(catalogue.requested_measures()) - standing
-    return (*study.measures, *(Use(part=name) for name in dict.fromkeys(required) if name in known))
+def _with_requested(study: Study) -> Study:
+    """The study with the measures on request that its parties require, as if it listed them: so its digest tells."""
+    listed = {use.name for use in study.measures}
+    required = {parse(words).quantity for party in study.parties for words in party.requires}
+    asked = [name for name in catalogue.requested_measures() if name in required - listed]
+    return study.model_copy(update={"measures": (*study.measures, *(Use(part=name) for name in asked))})
 
 
-def _measures(study: Study, mechanisms: Mapping[str, Family], asked: Sequence[Use]) -> dict[str, Measure]:
-    """The measures of every study, those the mechanisms' papers use, and those asked for."""
-    everywhere: Sequence[str] = catalogue.standard_measures()
+def _measures(study: Study, mechanisms: Mapping[str, Family]) -> tuple[dict[str, Measure], tuple[str, ...]]:
+    """The measures of every study, those the mechanisms' papers use, and the study's own; and which all trainings get.
+
+    A measure asked for brings those it is read beside.
+    """
+    everywhere = list(catalogue.standard_measures())
     wanted = {name: Use(part=name) for name in everywhere}
     for family in mechanisms.values():
         part: Mechanism = family.at(family.degrees.values[0])
         wanted |= {name: Use(part=name) for name in (part.privacy_gain, part.utility_loss)}
     found = {name: cast(Measure, _part("measures", use, "measure", Measure)) for name, use in wanted.items()}
-    for use in asked:
+    standard, asked = frozenset(found), set[str]()
+    for use in study.measures:
         measure = cast(Measure, _part("measures", use, "measure", Measure))
-        if measure.name in found:
+        if measure.name in asked or measure.name in standard:
             raise InputError(f"measure {measure.name!r} is in every study already, or named twice; rename yours.")
         if "hidden" in getattr(measure, "needs", ()) and study.hidden is None:
             raise InputError(f"measure {measure.name!r} {ADVICE['hidden']}.")
-        found[measure.name] = measure
-    return found
+        asked.add(measure.name)
+        for each in (measure, *(measure.beside if isinstance(measure, ReadBeside) else ())):
+            if each.name not in found:
+                found[each.name] = each
+                everywhere.append(each.name)
+    return found, tuple(everywhere)
+
+
+def _sides(images: Images) -> str:
+    return " x ".join(map(str, images.shape))
 
 
 def _target(name: str | None, hidden: str | None, images: Images) -> str:
@@ -323,26 +325,3 @@ def _target(name: str | None, hidden: str | None, images: Images) -> str:
         rule = f"must be one of the labels of {images.name!r} other than the target {name!r}"
         raise InputError(f"hidden={hidden!r} {rule}: {', '.join(others) or 'none'}.")
     return name
-
-
-def _split(train: Images, target: str, parties: Sequence[Party]) -> dict[str, Images]:
-    """Deal the training images to the parties, class by class, by their shares; every image to exactly one."""
-    labels, total = train.labels[target], sum(party.share for party in parties)
-    bounds = np.cumsum([0.0, *(party.share / total for party in parties)])
-    chosen: list[list[Tensor]] = [[] for _ in parties]
-    for label, name in enumerate(train.classes[target]):
-        members = torch.nonzero(labels == label).flatten()
-        members = members[torch.randperm(len(members), generator=generator(0, "split", label))]
-        edges = np.rint(bounds * len(members)).astype(int)
-        for index, party in enumerate(parties):
-            own = members[edges[index] : edges[index + 1]]
-            if not len(own):
-                raise InputError(
-                    f"party {party.name!r}: share={party.share:g} gives it no training image of class {name!r}"
-                    f" ({len(members)} in all); raise its share, or leave the party out."
-                )
-            chosen[index].append(own)
-    return {
-        party.name: replace(train.take(torch.cat(own).sort().values), name=f"{train.name}, {party.name}")
-        for party, own in zip(parties, chosen, strict=True)
-    }

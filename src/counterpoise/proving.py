@@ -70,9 +70,13 @@ def check_certificate(folder: Path) -> tuple[str, ...]:
     path = folder / CERTIFICATE
     if not path.is_file():
         raise InputError(f"{path}: there is no certificate; 'counterpoise run … --prove' writes one.")
-    stated = json.loads(path.read_bytes())
-    if stated["schema"] != SCHEMA:
-        raise InputError(f"{path}: schema {stated['schema']!r} is not {SCHEMA!r}; run --prove again to write it anew.")
+    try:
+        stated = json.loads(path.read_bytes())
+    except ValueError:
+        raise InputError(f"{path}: damaged, not JSON; run --prove again to write it anew.") from None
+    schema = stated.get("schema") if isinstance(stated, dict) else None
+    if schema != SCHEMA:
+        raise InputError(f"{path}: schema {schema!r} is not {SCHEMA!r}; run --prove again to write it anew.")
     mode = mode_named(stated["mode"])
     left = [_read(entry) for entry in stated["skipped"]]
     for prospect in left:

@@ -10,9 +10,10 @@ import platform
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from counterpoise._check import one_of
+from counterpoise._check import naming, one_of
 from counterpoise.executors import Processes, Report, serial
-from counterpoise.prepare import BASELINE, Job, Prepared, prepare, versions
+from counterpoise.fingerprint import versions
+from counterpoise.prepare import BASELINE, Job, Prepared, prepare
 from counterpoise.record import Results
 from counterpoise.store import Manifest, Store, digest
 from counterpoise.study import Study
@@ -39,16 +40,19 @@ def run(
     order: Order = everything,
     report: Report = lambda job, done: None,
     started: Callable[[Sequence[Job], Sequence[Job]], None] = lambda todo, done: None,
+    source: str = "",
 ) -> Results:
     """Train what is not trained yet, and return all records.
 
     `started(todo, done)` is told once what is left and what is there already; `report(job, share)` is called as the
-    work goes on. Scripts guard the call with `if __name__ == "__main__":`, as worker processes import them again.
+    work goes on. `source` is the file that the study was read from, for the words of a mistake in it. Scripts guard
+    the call with `if __name__ == "__main__":`, as worker processes import them again.
     """
     one_of(EXECUTORS, executor=executor)
     pool = Processes(workers) if executor == "processes" else None
-    prepared = prepare(study)
-    prepared.check_plans()
+    with naming(source):
+        prepared = prepare(study)
+        prepared.check_plans()
     store = Store.create(Path(out))
     with store.locked():
         store.save_manifest(manifest(prepared))

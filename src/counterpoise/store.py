@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from counterpoise._check import InputError
-from counterpoise._files import write
+from counterpoise._files import remove_unfinished, write
 from counterpoise.record import Party, Record, Results
 
 _RECORD = TypeAdapter(Record)
@@ -89,6 +89,7 @@ class Store:
                 raise InputError(
                     f"{self.root}: another run is at work in this folder; wait for it, or name another with --out."
                 ) from None
+            remove_unfinished(self.root)
             yield
 
     def weights(self, key: str) -> Path:

@@ -37,6 +37,15 @@ def _float(value: object) -> object:
     return float(value) if isinstance(value, Decimal) else value
 
 
+def _number(value: object) -> object:
+    """Text and true are no numbers, although Python would make some of them."""
+    if isinstance(value, bool | str):
+        raise ValueError("must be a number")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_number)]
+Real = Annotated[float, BeforeValidator(_number)]
 Degrees = Annotated[Grid, BeforeValidator(_grid)]
 
 
@@ -59,6 +68,8 @@ class Use(_Frozen):
         if isinstance(data, Mapping):
             data = dict(data)
             if "name" in data:
+                if not isinstance(data["name"], str):
+                    raise ValueError(f"name={_shown(data['name'])} must be text")
                 data["part"] = data.pop("name")
             fields = {key: data.pop(key) for key in [*cls.model_fields] if key in data}
             options = {key: _float(value) for key, value in {**fields.pop("options", {}), **data}.items()}
@@ -96,10 +107,10 @@ class Sweep(Use):
 class Training(_Frozen):
     """How to train. `batch` is the expected batch of private training."""
 
-    epochs: int = Field(default=20, ge=1)
-    batch: int = Field(default=64, ge=1)
-    learning_rate: float = Field(default=0.1, gt=0, allow_inf_nan=False)
-    momentum: float = Field(default=0.0, ge=0, lt=1)
+    epochs: Whole = Field(default=20, ge=1)
+    batch: Whole = Field(default=64, ge=1)
+    learning_rate: Real = Field(default=0.1, gt=0, allow_inf_nan=False)
+    momentum: Real = Field(default=0.0, ge=0, lt=1)
     optimiser: Literal["sgd", "adam"] = "sgd"
     weight_decay: float = Field(default=0.0, ge=0, allow_inf_nan=False)
 
@@ -115,12 +126,12 @@ class Study(_Frozen):
     training: Training = Training()
     mechanisms: Annotated[Sequence[Sweep], AfterValidator(tuple)] = Field(min_length=1)
     explainer: Sweep = Sweep(part="smoothgrad", degrees=Grid.span(0, 1, "0.1"), options={"samples": 25})
-    explained_images: int = Field(default=24, ge=2)
-    gallery_images: int = Field(default=6, ge=0)
+    explained_images: Whole = Field(default=24, ge=2)
+    gallery_images: Whole = Field(default=6, ge=0)
     measures: Annotated[Sequence[Use], AfterValidator(tuple)] = ()
     parties: Annotated[Sequence[Party], AfterValidator(tuple)] = Field(min_length=1)
-    seeds: Annotated[Sequence[int], AfterValidator(tuple)] = Field(default=(0,), min_length=1)
-    delta: float = Field(default=1e-5, gt=0, lt=1)
+    seeds: Annotated[Sequence[Whole], AfterValidator(tuple)] = Field(default=(0,), min_length=1)
+    delta: Real = Field(default=1e-5, gt=0, lt=1)
 
     @model_validator(mode="after")
     def _consistent(self) -> Study:
@@ -187,9 +198,11 @@ def parse_study(data: Mapping[str, Any], source: str = "study") -> Study:
         return Study.model_validate(data)
     except ValidationError as problems:
         problem = problems.errors()[0]
+        # Counted from 1, as people do; a part's name is 'part' to Python only.
         key = ".".join(str(part + 1) if isinstance(part, int) else part for part in problem["loc"])
-        rule = problem["msg"].removeprefix("Value error, ").rstrip(".")
-        if problem["type"] == "extra_forbidden":
+        key = key.removesuffix(".part") + ".name" if key.endswith(".part") else key
+        rule = _RULES.get(problem["type"], problem["msg"].removeprefix("Value error, ").rstrip("."))
+        if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
             raise InputError(f"{source}: {key}: is not a key of a study; remove it or correct its name.") from None
         if problem["type"] == "missing":
             raise InputError(f"{source}: {key}: is missing.") from None
@@ -197,7 +210,14 @@ def parse_study(data: Mapping[str, Any], source: str = "study") -> Study:
         raise InputError(f"{source}: {key}{shown}: {rule}." if key else f"{source}: {rule}.") from None
 
 
+_RULES = {"tuple_type": "must be a list", "is_instance_of": "must be a list", "list_type": "must be a list"}
+"""In the words of a TOML file."""
+
+
 def _shown(value: object) -> str:
+    if isinstance(value, list):
+        value = ", ".join(str(item) if isinstance(item, Decimal) else repr(item) for item in value)
+        return f"[{value}]" if len(value) <= 58 else f"[{value[:55]}...]"
     spelled = str(value) if isinstance(value, Decimal) else repr(value)
     return spelled if len(spelled) <= 60 else spelled[:57] + "..."
 

@@ -116,12 +116,13 @@ def fit_classifier(
         state["penalty"] = penalty.learns
     learning = model if len(state) == 1 else nn.ModuleList([model, state["penalty"]])  # type: ignore[list-item]
     state["optimiser"] = optimiser = make_optimiser(learning, recipe)
+    arrange = fast_layout(model, pixels)
 
     def step(index: int) -> None:
         batch = shuffled_batch(len(pixels), recipe.batch, seed, index) if batches is None else batches(index)
         optimiser.zero_grad()
         with seeded(generator(seed, "dropout", index)):
-            loss = _loss(model, pixels[batch], labels[batch], penalty, batch)
+            loss = _loss(model, arrange(pixels[batch]), labels[batch], penalty, batch)
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
 
@@ -139,13 +140,44 @@ def _loss(model: nn.Module, pixels: Tensor, labels: Tensor, penalty: Penalty | N
         return loss + penalty.of(heard[-1], batch)
 
 
+def channels_last(images: Tensor) -> Tensor:
+    """The images with the channels of a pixel beside each other, also where there is one channel only.
+
+    On a processor, convolutions and pooling are up to three times as fast on that layout; the values are the same.
+    """
+    _, channels, high, wide = images.shape
+    strides = (channels * high * wide, 1, wide * channels, channels)
+    return torch.empty_strided(images.shape, strides, dtype=images.dtype, device=images.device).copy_(images)
+
+
+def fast_layout(model: nn.Module, images: Tensor) -> Callable[[Tensor], Tensor]:
+    """`channels_last`, or nothing for a model that asks for a `view` of its maps: found out on one blank image.
+
+    The model is evaluated, so that no statistic moves; its mode and torch's generator are put back.
+    """
+    if images.ndim != 4 or not len(images):
+        return lambda part: part
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            model(channels_last(torch.zeros_like(images[:1])))
+    except RuntimeError:  # torch's word for a view that does not exist
+        return lambda part: part
+    finally:
+        for module, mode in modes:
+            module.training = mode
+    return channels_last
+
+
 @torch.no_grad()
 def apply(module: nn.Module, pixels: Tensor, chunk: int = 512) -> Tensor:
     """The module's output on all images, in evaluation mode and in chunks; the mode is put back."""
     was_training = module.training
     module.eval()
     try:
-        return torch.cat([module(part) for part in torch.split(pixels, chunk)]) if len(pixels) else module(pixels)
+        arrange = fast_layout(module, pixels)
+        return torch.cat([module(arrange(part)).contiguous() for part in torch.split(pixels, chunk)])
     finally:
         module.train(was_training)
 

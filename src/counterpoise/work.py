@@ -6,8 +6,9 @@ Explaining never retrains: every explainability degree is evaluated on the one t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,11 @@ import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
-from torch import Tensor
+from torch import Tensor, nn
 
 from counterpoise._check import InputError
 from counterpoise._files import write
+from counterpoise.fingerprint import versions
 from counterpoise.grid import text
 from counterpoise.interface import (
     Explainer,
@@ -31,7 +33,7 @@ from counterpoise.interface import (
     Task,
     Trained,
 )
-from counterpoise.prepare import BASELINE, Job, Prepared, prepare, versions
+from counterpoise.prepare import BASELINE, Job, Prepared, prepare
 from counterpoise.record import Explained, Measurement, Record
 from counterpoise.store import Store
 from counterpoise.study import Study
@@ -50,6 +52,7 @@ class Worker:
     study: Study
     store: Store
     given: Prepared | None = None
+    _baselines: dict[str, Outcome] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def prepared(self) -> Prepared:
@@ -100,12 +103,15 @@ class Worker:
         return replace(record, measurements=candidate.measured, explained=cells, guarantees=trained.guarantees)
 
     def _baseline(self, job: Job, task: Task) -> Outcome:
-        """The same party's and seed's baseline, from its stored weights."""
+        """The same party's and seed's baseline, from its stored weights; kept, as every degree is compared with it."""
+        if job.baseline in self._baselines:
+            return self._baselines[job.baseline]
         mechanism: Mechanism = self.prepared.mechanisms[BASELINE].at(
             self.prepared.mechanisms[BASELINE].degrees.values[0]
         )
         trained = load_weights(mechanism.blank(task), self.store, job.baseline)
-        return outcome(task, mechanism, job, trained)
+        self._baselines[job.baseline] = outcome(task, mechanism, job, trained)
+        return self._baselines[job.baseline]
 
     def _measure(self, level: str, baseline: Outcome, candidate: Outcome) -> dict[str, Measurement]:
         """Every measure of the level; and, under their roles, the two that the mechanism's paper uses."""
@@ -128,7 +134,8 @@ class Worker:
         )
         cells = []
         for degree, explanation, moved in zip(prepared.explainer.degrees, here, there, strict=True):
-            explaining = Explaining(degree, images, target, explanation, nearby, moved)
+            again = partial(explain_again, prepared, degree, target, candidate.seed)
+            explaining = Explaining(degree, images, target, explanation, nearby, moved, chosen, again)
             seen = replace(candidate, explaining=explaining)
             cells.append(Explained(degree, self._measure("explanation", baseline, seen)))
         count = self.study.gallery_images
@@ -155,10 +162,20 @@ def explain_degrees(
     return [one.explain(trained, images, target, generator(rng.initial_seed(), "one")) for one in each]
 
 
+def explain_again(
+    prepared: Prepared, degree: Decimal, target: Tensor, seed: int, model: nn.Module, images: Tensor, purpose: str
+) -> Explanation:
+    """More maps at one degree, for measures that ask for them."""
+    explainer: Explainer = prepared.explainer.at(degree)
+    return explainer.explain(model, images, target, generator(seed, "again", purpose))
+
+
 def outcome(task: Task, mechanism: Mechanism, job: Job, trained: Trained) -> Outcome:
     """What measures look at, computed once."""
-    released_train = apply(trained.release, task.train.pixels)
-    released_test = apply(trained.release, task.test.pixels)
+    unchanged = isinstance(trained.release, nn.Identity)
+    raw_test_logits = apply(trained.model, task.test.pixels)
+    released_train = task.train.pixels if unchanged else apply(trained.release, task.train.pixels)
+    released_test = task.test.pixels if unchanged else apply(trained.release, task.test.pixels)
     return Outcome(
         task=task,
         mechanism=mechanism,
@@ -167,8 +184,8 @@ def outcome(task: Task, mechanism: Mechanism, job: Job, trained: Trained) -> Out
         released_train=released_train,
         released_test=released_test,
         train_logits=apply(trained.model, released_train),
-        test_logits=apply(trained.model, released_test),
-        raw_test_logits=apply(trained.model, task.test.pixels),
+        test_logits=raw_test_logits if unchanged else apply(trained.model, released_test),
+        raw_test_logits=raw_test_logits,
         seed=job.seed,
     )
 

@@ -1,6 +1,7 @@
 """One sub-folder a class: what is read, and one sentence for everything that is wrong."""
 
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,14 @@ def test_a_missing_folder(tmp_path: Path) -> None:
 def test_a_class_with_no_image(root: Path) -> None:
     (root / "emu").mkdir()
     refused(root, rf"^{re.escape(str(root / 'emu'))}: this class has no image \(\.png.*\); add some or remove it\.$")
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_a_class_with_no_image_is_missed_in_an_archive_too(root: Path, kind: str) -> None:
+    assert len(Folder(shutil.make_archive(str(root), kind, root.parent, "pets")).load()[0]) == 6
+    (root / "emu").mkdir()
+    archive = shutil.make_archive(str(root), kind, root.parent, "pets")
+    refused(Path(archive), rf"{kind}/pets/emu: this class has no image \(\.png.*\); add some or remove it\.$")
 
 
 def test_a_class_that_only_the_test_has(tmp_path: Path) -> None:

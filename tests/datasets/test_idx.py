@@ -112,6 +112,13 @@ def test_a_header_that_promises_more_than_any_memory(tmp_path: Path) -> None:
     spoiled(tmp_path, "train-images-idx3-ubyte", lambda _: huge, ": its header promises 79228162458924105385300197375")
 
 
+@pytest.mark.parametrize("shape", [(0, 5, 4), (7, 0, 4)])
+def test_a_header_that_promises_nothing(shape: tuple[int, int, int], tmp_path: Path) -> None:
+    nothing = struct.pack(">4I", 2051, *shape)
+    sentence = rf": its header promises nothing \({shape[0]} x {shape[1]} x 4\); get the complete file\.$"
+    spoiled(tmp_path, "train-images-idx3-ubyte", lambda _: nothing, sentence)
+
+
 def test_an_empty_file(tmp_path: Path) -> None:
     spoiled(tmp_path, "train-images-idx3-ubyte", lambda _: b"", r" cannot be read.*\(it ends within its header\)")
 

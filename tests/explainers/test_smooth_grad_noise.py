@@ -7,34 +7,12 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from quadratic import PIXELS, SIDE, Quadratic, rng
 from scipy.stats import chi2, kstest, norm
 from torch import Tensor, nn
 
-from counterpoise.explainers import SmoothGrad, smooth_grad
+from counterpoise.explainers import SmoothGrad
 from counterpoise.explainers._noise import ImageNoise
-
-SIDE = 3
-PIXELS = SIDE * SIDE
-
-
-def rng(seed: int = 3) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-class Quadratic(nn.Module):
-    """Two logits; the second is 0.5 x'Ax + b'x, whose gradient Ax + b is positive on [0, 1]."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        root = torch.randn(PIXELS, PIXELS, generator=rng(1), dtype=torch.float64)
-        self.a = nn.Parameter(root @ root.T / PIXELS + 0.2 * torch.eye(PIXELS, dtype=torch.float64))
-        self.b = nn.Parameter(torch.full((PIXELS,), 9.0, dtype=torch.float64))
-
-    def forward(self, images: Tensor) -> Tensor:
-        x = images.flatten(1)
-        score = 0.5 * ((x @ self.a) * x).sum(1) + x @ self.b
-        logits: Tensor = torch.stack([torch.zeros_like(score), score], dim=1)
-        return logits
 
 
 class Probit(nn.Module):
@@ -77,13 +55,17 @@ def test_mean_and_variance_are_those_of_the_quadratic_model() -> None:
 
 @pytest.mark.parametrize(
     "spoil",
-    [lambda z: 1.5 * z, lambda z: torch.cat([z[:, :-1], 0 * z[:, -1:]], dim=1), lambda z: z + 0.1],
-    ids=["half as wide again", "one sample without noise", "off centre"],
+    [
+        lambda z: 1.5 * z,
+        lambda z: torch.cat([z[:, :-1], 0 * z[:, -1:]], dim=1),
+        lambda z: z + 0.1,
+        lambda z: z * torch.rand(len(z), 1, 1, 1, 1, generator=rng(1)).add(0.5),
+    ],
+    ids=["half as wide again", "one sample without noise", "off centre", "tied to the image"],
 )
 def test_a_nearby_wrong_noise_is_told(spoil: Callable[[Tensor], Tensor], monkeypatch: pytest.MonkeyPatch) -> None:
     right = ImageNoise.take
     monkeypatch.setattr(ImageNoise, "take", lambda self, samples: spoil(right(self, samples)))
-    monkeypatch.setattr(smooth_grad, "CHUNK_VALUES", 2**30)
     assert not follows_the_law(SmoothGrad(noise=0.3, samples=25))
 
 

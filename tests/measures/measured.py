@@ -8,7 +8,7 @@ from decimal import Decimal
 import torch
 from torch import Tensor, nn
 
-from counterpoise.interface import Explaining, Explanation, Images, Outcome, Task, Trained
+from counterpoise.interface import Again, Explaining, Explanation, Images, Outcome, Task, Trained
 from counterpoise.mechanisms.plain import Plain
 from counterpoise.record import Guarantee, Measurement
 from counterpoise.training import apply
@@ -67,9 +67,17 @@ def outcome(
 
 
 def explaining(
-    pixels: Tensor, maps: Tensor, near: Tensor | None = None, *, target: int = 0, degree: str = "0.5", samples: int = 25
+    pixels: Tensor,
+    maps: Tensor,
+    near: Tensor | None = None,
+    *,
+    target: int = 0,
+    degree: str = "0.5",
+    samples: int = 25,
+    chosen: Tensor | None = None,
+    again: Again | None = None,
 ) -> Explaining:
     """Explanations with these maps, and with `near` as the maps of the nearby images."""
     classes = torch.full((len(pixels),), target)
     around = Explanation(maps if near is None else near)
-    return Explaining(Decimal(degree), pixels, classes, Explanation(maps, None, samples), pixels, around)
+    return Explaining(Decimal(degree), pixels, classes, Explanation(maps, None, samples), pixels, around, chosen, again)

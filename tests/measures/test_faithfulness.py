@@ -11,7 +11,7 @@ from measured import explaining, images, outcome, rng
 from torch import Tensor, nn
 
 from counterpoise._check import InputError
-from counterpoise.interface import Outcome
+from counterpoise.interface import Explanation, Outcome
 from counterpoise.measures import (
     Deletion,
     ExplanationQuality,
@@ -131,7 +131,7 @@ def test_work_is_shared_chunked_and_leaves_the_model_alone(monkeypatch: pytest.M
     model.asked = 0
     deletion = Deletion()(made, made)
     asked = model.asked
-    assert asked == 30 * (2 * 21 - 2)
+    assert asked == 30 * (2 * 21 - 2) + 1  # and one blank image, to find the layout
     Insertion()(made, made)
     Faithfulness()(made, made)
     ExplanationQuality()(made, made)
@@ -161,3 +161,16 @@ def test_without_explanations_they_say_so() -> None:
     plain = outcome(images(BLACK_AND_WHITE))
     with pytest.raises(InputError, match="deletion and insertion needs explanations: measure it at"):
         Deletion()(plain, plain)
+
+
+def test_the_floor_is_computed_once_for_all_maps_of_the_same_images() -> None:
+    made, maps = linear()
+    assert made.explaining is not None
+    assert isinstance(made.trained.model, Weighted)
+    floor = RandomDeletion()(made, made)
+    asked = made.trained.model.asked
+    other = replace(made, explaining=replace(made.explaining, explanation=Explanation(maps.flip(0))))
+    assert RandomDeletion()(other, other) == floor
+    assert made.trained.model.asked == asked
+    moved = replace(made, explaining=replace(made.explaining, images=made.explaining.images * 0.5))
+    assert RandomDeletion()(moved, moved) != floor

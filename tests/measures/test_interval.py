@@ -81,3 +81,12 @@ def test_a_model_gone_astray_is_told() -> None:
 def test_nothing_to_measure_is_an_error() -> None:
     with pytest.raises(ValueError, match="no images to measure"):
         bootstrap([])
+
+
+@pytest.mark.parametrize("kept", [0, 2**25])
+def test_draws_are_the_same_kept_or_not(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_interval, "KEPT", kept)
+    values = np.random.default_rng(3).normal(size=(300, 2))
+    rows = np.random.default_rng(_interval.SEED).integers(300, size=(1000, 300))
+    assert np.allclose(_interval._redrawn_means(values), values[rows].mean(axis=1))
+    assert np.allclose(_interval._redrawn_means(values), _interval._redrawn_means(values))

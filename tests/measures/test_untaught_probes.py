@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from counterpoise.measures.agreement import agreement, within_and_between
 from counterpoise.measures.clusters import clusters, principal
+from counterpoise.measures.unit_agreement import agreement, within_and_between
 
 
 def blobs(apart: float) -> tuple[torch.Tensor, torch.Tensor]:

@@ -149,6 +149,10 @@ def test_attack_bound_of_one_gaussian_release() -> None:
     ("release", "accountant", "adjacency", "message"),
     [
         (Release("gaussian", 1, 1.5, 10), "pld", "add-remove", "sample_rate=1.5 must be above 0 and at most 1"),
+        (Release("gaussian", 1, math.nan, 10), "pld", "add-remove", "sample_rate=nan must be a number above 0"),
+        # Never epsilon 0 for what nobody can account for.
+        (Release("cauchy", 1, 0.5, 10), "pld", "add-remove", "kind='cauchy' must be one of 'gaussian', 'laplace'"),  # type: ignore[arg-type]
+        (Release("gaussian", 1, 0.5, 10, "cyclic"), "pld", "add-remove", "sampling='cyclic' must be one of"),  # type: ignore[arg-type]
         (Release("gaussian", math.nan, 0.5, 10), "pld", "add-remove", "noise=nan must be a number, 0 or above"),
         (Release("gaussian", 1, 0.5, 10, "shuffle"), "pld", "add-remove", "shuffled batches have no privacy proof"),
         (Release("gaussian", 1, 0.5, 10, "full"), "pld", "add-remove", "must be 1 where every step uses all"),

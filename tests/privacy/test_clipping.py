@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from counterpoise._check import InputError
 from counterpoise.models.resnet import resnet18
 from counterpoise.models.small_cnn import small_cnn
 from counterpoise.privacy import Automatic, Flat, PerLayer, clipped_gradient
+from counterpoise.privacy.clipping import Clip
 from counterpoise.privacy.recording import cross_entropies
 
 
@@ -190,6 +192,8 @@ def test_wrong_clips_are_one_sentence() -> None:
         Flat(1.0, 3)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="stability=0 must be a number above 0"):
         Automatic(stability=0)
+    with pytest.raises(InputError, match=f"images and targets must pair up, but there are {len(IMAGES)} and 1"):
+        clipped_gradient(network(), IMAGES, TARGETS[:1])
 
 
 def test_without_clipping_the_sum_is_the_batchs_gradient() -> None:
@@ -213,3 +217,21 @@ def test_nothing_is_left_in_memory() -> None:
     for _ in range(30):
         clipped_gradient(model, images, targets)
     assert resident() - before < 150
+
+
+@pytest.mark.parametrize("clip", [Flat(0.5), Flat(0.5, 1), Automatic(0.5), PerLayer(0.5)])
+@pytest.mark.parametrize("poison", [math.nan, math.inf])
+def test_an_example_without_a_finite_gradient_adds_nothing(clip: Clip, poison: float) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(9, 4), nn.ReLU(), nn.Linear(4, 3))
+    images, targets = torch.rand(6, 1, 3, 3), torch.tensor([0, 1, 2, 0, 1, 2])
+    others = torch.tensor([0, 1, 3, 4, 5])
+    images[2] = poison
+    found = clipped_gradient(model, images, targets, clip)
+    expected = clipped_gradient(model, images[others], targets[others], clip)
+    for name, gradient in found.gradients.items():
+        torch.testing.assert_close(gradient, expected.gradients[name])
+    torch.testing.assert_close(found.norms[others], expected.norms)
+    assert not found.norms[2].isfinite()
+    nothing = clipped_gradient(model, torch.full((2, 1, 3, 3), math.nan), targets[:2], clip)
+    assert not any(gradient.any() for gradient in nothing.gradients.values())

@@ -18,7 +18,7 @@ from counterpoise._check import InputError
 from counterpoise.interface import Recipe
 from counterpoise.models.small_cnn import small_cnn
 from counterpoise.privacy import Flat, Gaussian, Plan, Poisson, Schedule, Shuffled, clipped_gradient, fit
-from counterpoise.privacy.fitting import channels_last
+from counterpoise.training import channels_last
 
 PLAN = Plan(Gaussian(1.0), Poisson(60, 12), steps=40, delta=1e-5)
 RECIPE = Recipe(learning_rate=0.5, momentum=0.5)

@@ -25,6 +25,18 @@ def test_claims_come_back_as_they_were_written(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "comparison.json").read_text())["scale"] == "quick"
 
 
+def test_claims_are_also_a_table_that_says_what_it_belongs_to(tmp_path: Path) -> None:
+    claim = Claim("  U | V", "near 0", "0.1", "not seen")
+    write_claims(tmp_path, [claim], {"scale": "quick", "seeds": [0, 1], "versions": {"torch": "2", "numpy": "3"}})
+    assert (tmp_path / "comparison.md").read_text().splitlines() == [
+        "| statement | published | ours | verdict |",
+        "| --- | --- | --- | --- |",
+        "| U / V | near 0 | 0.1 | not seen |",
+        "",
+        "scale: quick; seeds: 0, 1; versions: torch 2, numpy 3.",
+    ]
+
+
 def test_the_page_shows_them_escaped_and_only_where_there_are_some(tmp_path: Path) -> None:
     study = tiny(results())
     page, *_ = write(study, choose(study), tmp_path / "with", claims=CLAIMS)

@@ -12,10 +12,12 @@ from counterpoise.reproduce._features import cached
 
 
 class Counting(nn.Module):
+    """Counts what it is asked for, but for the blank image that a layout is tried on."""
+
     calls = 0
 
     def forward(self, pixels: Tensor) -> Tensor:
-        self.calls += 1
+        self.calls += bool(pixels.any())
         return 2 * pixels.flatten(1)
 
 

@@ -116,6 +116,9 @@ def test_a_choice_without_a_guarantee_has_no_epsilon() -> None:
     (budget,) = budgets(results, choice.winner, lambda releases, delta: 1.0)
     assert math.isinf(budget.chosen)
     assert "no proved epsilon" in budget.sentence()
+    (budget,) = budgets(results, None, lambda releases, delta: 1.0)
+    assert budget.sentence().startswith("a: no single model is chosen")
+    assert "no proved epsilon" not in budget.sentence()
 
 
 def test_a_winner_far_ahead_stays_when_inputs_move_and_a_narrow_one_flips() -> None:

@@ -38,11 +38,12 @@ BROKEN = (
 
 @dataclass(frozen=True)
 class Source:
-    """Files by name, in the order in which reading them is fast."""
+    """Files by name, in the order in which reading them is fast; and folders, those without files included."""
 
     path: Path
     names: tuple[str, ...]
     raw: Callable[[str], bytes]
+    folders: tuple[str, ...] = ()
 
     def read(self, name: str) -> bytes:
         """The content of one file."""
@@ -124,7 +125,8 @@ def bomb(where: object, size: int) -> InputError:
 def _folder(path: Path) -> Source:
     files = (f for f in path.rglob("*") if f.is_file() and not _hidden(f.relative_to(path).as_posix()))
     names = tuple(sorted(f.relative_to(path).as_posix() for f in files))
-    return Source(path, names, lambda name: (path / name).read_bytes())
+    folders = (f.relative_to(path).as_posix() for f in path.rglob("*") if f.is_dir())
+    return Source(path, names, lambda name: (path / name).read_bytes(), tuple(sorted(folders)))
 
 
 def _zip(path: Path, archive: zipfile.ZipFile) -> Source:
@@ -135,11 +137,13 @@ def _zip(path: Path, archive: zipfile.ZipFile) -> Source:
     if sum(member.file_size for member in members) > FREE_BYTES + MOST_EXPANSION * size:
         raise bomb(path, size)
     names = tuple(m.filename for m in members if not m.is_dir() and not _hidden(m.filename))
-    return Source(path, names, archive.read)
+    folders = tuple(m.filename for m in members if m.is_dir() and not _hidden(m.filename))
+    return Source(path, names, archive.read, folders)
 
 
 def _tar(path: Path, archive: tarfile.TarFile) -> Source:
     members: dict[str, tarfile.TarInfo] = {}
+    folders = []
     total, size = 0, path.stat().st_size
     # One by one: the sizes stand in the headers, so that a bomb is seen before it is unpacked.
     while (member := archive.next()) is not None:
@@ -149,12 +153,14 @@ def _tar(path: Path, archive: tarfile.TarFile) -> Source:
             raise bomb(path, size)
         if member.isreg() and not _hidden(member.name):
             members[member.name] = member
+        if member.isdir() and not _hidden(member.name):
+            folders.append(member.name)
 
     def read(name: str) -> bytes:
         file = archive.extractfile(members[name])
         return b"" if file is None else file.read()
 
-    return Source(path, tuple(members), read)
+    return Source(path, tuple(members), read, tuple(folders))
 
 
 def _refuse_outside(path: Path, name: str) -> None:

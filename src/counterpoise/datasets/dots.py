@@ -20,7 +20,7 @@ class Dots:
     """One dot of 2 x 2 pixels somewhere in a quarter of the image; the quarter is the label `position`.
 
     The label `secret` is independent of the position. With probability `visibility` the dot's brightness shows
-    it, otherwise the brightness is a fair coin's.
+    it, otherwise the brightness is a fair coin's. Both labels were planted in the dot, which `evidence` marks.
     """
 
     name: ClassVar[str] = "dots"
@@ -60,8 +60,10 @@ class Dots:
         top, left = offset[0] + half * (position // 2), offset[1] + half * (position % 2)
         pixels = 0.2 * torch.rand(n, 1, self.size, self.size, generator=rng)
         value = torch.where(bright == 1, BRIGHT, DARK)
+        evidence = torch.zeros(n, self.size, self.size, dtype=torch.bool)
         for row in (0, 1):
             for column in (0, 1):
                 pixels[torch.arange(n), 0, top + row, left + column] = value
+                evidence[torch.arange(n), top + row, left + column] = True
         classes = {"position": POSITIONS, "secret": ("dark", "bright")}
-        return Images("dots", pixels, {"position": position, "secret": secret}, classes)
+        return Images("dots", pixels, {"position": position, "secret": secret}, classes, evidence)

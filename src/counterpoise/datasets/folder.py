@@ -68,10 +68,8 @@ def _common_folder(source: Source) -> tuple[str, ...]:
 
 
 def _folders(source: Source, top: tuple[str, ...]) -> set[tuple[str, ...]]:
-    """Every folder below `top` that holds a file; in a folder on the disk also the empty ones."""
-    names = [_parents(name) for name in source.names]
-    if source.path.is_dir():
-        names += [f.relative_to(source.path).parts for f in source.path.rglob("*") if f.is_dir()]
+    """Every folder below `top`, also the empty ones: a class without an image is a mistake, not no class."""
+    names = [_parents(name) for name in source.names] + [PurePosixPath(name).parts for name in source.folders]
     depth = len(top)
     return {name[depth:] for name in names if name[:depth] == top and len(name) > depth}
 

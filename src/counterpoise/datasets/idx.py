@@ -138,4 +138,8 @@ def read_idx(source: Source, name: str, magic: int) -> np.ndarray[tuple[int, ...
             f"{where}: its header promises {claimed} bytes ({' x '.join(map(str, shape))}), but {len(content) - head}"
             " follow; get the complete file."
         )
+    if not claimed:
+        raise InputError(
+            f"{where}: its header promises nothing ({' x '.join(map(str, shape))}); get the complete file."
+        )
     return np.frombuffer(content, np.uint8, offset=head).reshape(shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -17,21 +18,49 @@ def borrowed(trained: Trained | nn.Module) -> Iterator[nn.Module]:
     """The model in evaluation mode with frozen parameters, so that only input gradients are computed.
 
     Every submodule's mode and every parameter's `requires_grad` are put back, also after an exception;
-    `.grad`, buffers and hooks are never touched.
+    `.grad`, buffers and hooks are never touched, but for those of `_unwrapped`.
     """
-    model = trained.model if isinstance(trained, Trained) else trained
-    modes = [(module, module.training) for module in model.modules()]
-    wanted = [(weight, weight.requires_grad) for weight in model.parameters()]
-    try:
-        model.eval()
-        for weight, _ in wanted:
-            weight.requires_grad_(False)
+    with _unwrapped(trained.model if isinstance(trained, Trained) else trained) as model:
+        modes = [(module, module.training) for module in model.modules()]
+        wanted = [(weight, weight.requires_grad) for weight in model.parameters()]
+        try:
+            model.eval()
+            for weight, _ in wanted:
+                weight.requires_grad_(False)
+            yield model
+        finally:
+            for weight, requires_grad in wanted:
+                weight.requires_grad_(requires_grad)
+            for module, mode in modes:
+                module.training = mode
+
+
+@contextmanager
+def _unwrapped(model: nn.Module) -> Iterator[nn.Module]:
+    """The network inside an Opacus wrapper, without the wrapper's hooks; another model as it is.
+
+    The wrapper's hooks collect gradients for every example, and fail in evaluation mode; the kind they are also makes
+    views of each layer's output, which activations that work in place may not change.
+    """
+    inner = getattr(model, "_module", None)
+    # By its origin: somebody else's wrapper may prepare the image before it calls its network.
+    from_opacus = any(kind.__module__.split(".")[0] == "opacus" for kind in type(model).__mro__)
+    if not (from_opacus and isinstance(inner, nn.Module)):
         yield model
+        return
+    enabled = getattr(model, "hooks_enabled", None)
+    hooks = [(module, module._backward_hooks) for module in inner.modules()]
+    try:
+        if enabled is not None:
+            setattr(model, "hooks_enabled", False)  # noqa: B010
+        for module, _ in hooks:
+            module._backward_hooks = OrderedDict()
+        yield inner
     finally:
-        for weight, requires_grad in wanted:
-            weight.requires_grad_(requires_grad)
-        for module, mode in modes:
-            module.training = mode
+        for module, kept in hooks:
+            module._backward_hooks = kept
+        if enabled is not None:
+            setattr(model, "hooks_enabled", enabled)  # noqa: B010
 
 
 def input_gradient(model: nn.Module, images: Tensor, target: Tensor) -> Tensor:

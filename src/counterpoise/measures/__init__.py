@@ -1,6 +1,7 @@
 """Measures: one number each, with its interval, about a candidate compared with its non-private baseline."""
 
 from counterpoise.interface import Measure
+from counterpoise.measures.agreement import MapCosine, MapSpearman, MapSSIM, TopKOverlap
 from counterpoise.measures.class_leakage import (
     AgreementGap,
     Alignment,
@@ -26,13 +27,17 @@ from counterpoise.measures.faithfulness import (
     Deletion,
     ExplanationQuality,
     Faithfulness,
+    FaithfulnessMargin,
     Insertion,
     RandomDeletion,
     RandomInsertion,
 )
 from counterpoise.measures.image_distance import MSE, SSIM, EMDPerImage
 from counterpoise.measures.leakage import AdvantageBound, BoundedPrivacy, MembershipAdvantage, MembershipPrivacy
+from counterpoise.measures.masked_input import AverageDrop, BlankMaps, ConfidenceIncrease, MaskedScore, WholeScore
+from counterpoise.measures.perturbation import Infidelity, SensitivityMax
 from counterpoise.measures.privacy_gain import CodeShare, InverseEpsilon, NoGain
+from counterpoise.measures.sanity import PointingAccuracy, RandomisationCheck, Sparsity
 from counterpoise.measures.stability import Stability
 from counterpoise.measures.utility_loss import Accuracy, AccuracyLoss, NoLoss, PooledEMD, TaskLoss
 
@@ -56,13 +61,9 @@ OF_HIDDEN: tuple[type[Measure], ...] = (
 )
 """Taken on request: where a study lists one under measures, or a party requires one. All need a hidden label."""
 
-_ALL: tuple[type[Measure], ...] = (
-    InverseEpsilon,
-    CodeShare,
-    NoGain,
+EVERY_TRAINING: tuple[type[Measure], ...] = (
     AccuracyLoss,
     PooledEMD,
-    NoLoss,
     Accuracy,
     TaskLoss,
     EMDPerImage,
@@ -80,16 +81,35 @@ _ALL: tuple[type[Measure], ...] = (
     Faithfulness,
     Stability,
     ExplanationQuality,
+)
+OF_A_PAPER: tuple[type[Measure], ...] = (InverseEpsilon, CodeShare, NoGain, NoLoss)
+"""What one mechanism's paper calls its privacy gain or utility loss: taken where that mechanism is."""
+
+ON_REQUEST: tuple[type[Measure], ...] = (
+    AverageDrop,
+    ConfidenceIncrease,
+    MaskedScore,
+    WholeScore,
+    BlankMaps,
+    FaithfulnessMargin,
+    Infidelity,
+    SensitivityMax,
+    TopKOverlap,
+    MapCosine,
+    MapSpearman,
+    MapSSIM,
+    RandomisationCheck,
+    PointingAccuracy,
+    Sparsity,
     *OF_HIDDEN,
 )
+"""Taken where a study's `measures` names them: they cost more, or answer a question that not everybody has."""
 
-BUILTIN = {measure.name: measure for measure in _ALL}
-"""Name in a study -> class; every class is made without arguments."""
+BUILTIN: dict[str, type[Measure]] = {measure.name: measure for measure in (*OF_A_PAPER, *EVERY_TRAINING, *ON_REQUEST)}
+"""Name in a study -> class; every class can be made without arguments."""
 
-ON_REQUEST = tuple(measure.name for measure in OF_HIDDEN)
-_OF_PAPERS = ("inverse_epsilon", "code_share", "no_gain", "no_loss")
-EVERYWHERE = tuple(name for name in BUILTIN if name not in (*_OF_PAPERS, *ON_REQUEST))
-"""Taken of every training; the others are what one mechanism's paper uses, or what a study asks for."""
+EVERYWHERE = tuple(measure.name for measure in EVERY_TRAINING)
+"""Taken of every training."""
 
 __all__ = [
     "BUILTIN",
@@ -101,22 +121,37 @@ __all__ = [
     "Accuracy",
     "AccuracyLoss",
     "AdvantageBound",
+    "AverageDrop",
+    "BlankMaps",
     "BoundedPrivacy",
     "CodeShare",
+    "ConfidenceIncrease",
     "Deletion",
     "EMDPerImage",
     "ExplainabilityGain",
     "ExplanationQuality",
     "Faithfulness",
+    "FaithfulnessMargin",
+    "Infidelity",
     "Insertion",
     "InverseEpsilon",
+    "MapCosine",
+    "MapSSIM",
+    "MapSpearman",
+    "MaskedScore",
     "MembershipAdvantage",
     "MembershipPrivacy",
     "NoGain",
     "NoLoss",
+    "PointingAccuracy",
     "PooledEMD",
     "RandomDeletion",
     "RandomInsertion",
+    "RandomisationCheck",
+    "SensitivityMax",
+    "Sparsity",
     "Stability",
     "TaskLoss",
+    "TopKOverlap",
+    "WholeScore",
 ]

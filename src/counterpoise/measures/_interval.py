@@ -6,7 +6,8 @@ Images are drawn again with replacement, all columns of an image together, so pa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +22,8 @@ RESAMPLES = 1000
 SEED = 20_250
 CHUNK = 2**21
 """Redrawn images held in memory at a time."""
+KEPT = 2**25
+"""Numbers of draws worth keeping, a byte each."""
 
 
 def bootstrap(values: ArrayLike, statistic: Statistic | None = None, *, over: str = "images") -> Measurement:
@@ -48,15 +51,40 @@ def bootstrap(values: ArrayLike, statistic: Statistic | None = None, *, over: st
     return Measurement(value, min(float(low), value), max(float(high), value), n, over)
 
 
+def bootstrap_scored(
+    values: ArrayLike,
+    scored: NDArray[np.bool_] | slice,
+    statistic: Statistic | None = None,
+    *,
+    unknown: tuple[float, float, float],
+) -> Measurement:
+    """As `bootstrap`, over the scored images alone.
+
+    Where none is scored nothing is known: `unknown` is the value, low and high to say so with, and n is 0.
+    """
+    table = np.asarray(values, dtype=np.float64)[scored]
+    value, low, high = unknown
+    return bootstrap(table, statistic) if len(table) else Measurement(value, low, high, 0, "images")
+
+
 def _redrawn_means(table: Values) -> Values:
     """Means of RESAMPLES redrawn tables, [RESAMPLES, columns]: how often each row is drawn, times the rows."""
     n = len(table)
+    all_times = _drawn_times(n) if n * RESAMPLES <= KEPT else _times(n)
+    return np.concatenate([times @ table / n for times in all_times])
+
+
+@functools.lru_cache(maxsize=4)
+def _drawn_times(n: int) -> tuple[NDArray[np.uint8], ...]:
+    """The draws of n rows, kept: every measure of a run draws the same, and drawing costs more than the means."""
+    return tuple(_times(n))
+
+
+def _times(n: int) -> Iterator[NDArray[np.uint8]]:
+    """How often each of n rows is drawn, [some of RESAMPLES, n] at a time; 255 times and more never happens."""
     rng = np.random.default_rng(SEED)
     at_once = max(1, CHUNK // n)
-    means = []
     for start in range(0, RESAMPLES, at_once):
         count = min(at_once, RESAMPLES - start)
         drawn = rng.integers(n, size=(count, n)) + np.arange(count)[:, None] * n
-        times = np.bincount(drawn.ravel(), minlength=count * n).reshape(count, n)
-        means.append(times @ table / n)
-    return np.concatenate(means)
+        yield np.bincount(drawn.ravel(), minlength=count * n).reshape(count, n).astype(np.uint8)

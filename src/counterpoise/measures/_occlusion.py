@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from counterpoise.interface import Outcome
 from counterpoise.measures._explained import explained
+from counterpoise.measures._maps import Of, floor_maps
 from counterpoise.training import apply
 
 STEPS = 20
@@ -25,9 +27,20 @@ class Areas(NamedTuple):
     insertion: NDArray[np.float64]
 
 
+def areas_of(outcome: Outcome, of: Of) -> Areas:
+    """Areas in the order of the maps, or of a floor; each computed once, a floor once for all degrees."""
+    if of == "map":
+        return outcome.once(map_areas)
+    seen = explained(outcome, "deletion and insertion")
+    return outcome.once(_FLOOR_AREAS[of], outcome.trained.model, seen.images, seen.target)
+
+
 def map_areas(outcome: Outcome) -> Areas:
     """Areas in the order of the candidate's maps, the most important pixel first."""
-    maps = explained(outcome, "deletion and insertion").explanation.maps.flatten(1)
+    return _ranked(outcome, explained(outcome, "deletion and insertion").explanation.maps.flatten(1))
+
+
+def _ranked(outcome: Outcome, maps: Tensor) -> Areas:
     # Equal values follow a random order, not the reading order: a blank map is then worth what a random one is.
     shuffled = _random_order(maps)
     ranked = maps.gather(1, shuffled).argsort(dim=1, descending=True, stable=True)
@@ -35,8 +48,29 @@ def map_areas(outcome: Outcome) -> Areas:
 
 
 def random_areas(outcome: Outcome) -> Areas:
-    """Areas in a random order, the same for every degree and mechanism: the floor."""
+    """Areas in a random order, the same for every degree and mechanism: the floor. It needs no map."""
     return _areas(outcome, _random_order(explained(outcome, "deletion and insertion").explanation.maps.flatten(1)))
+
+
+def _ones_areas(outcome: Outcome) -> Areas:
+    """A flat map follows the random order."""
+    return random_areas(outcome)
+
+
+def _centre_areas(outcome: Outcome) -> Areas:
+    return _ranked(outcome, floor_maps("centre", explained(outcome, "deletion and insertion").images).flatten(1))
+
+
+def _edges_areas(outcome: Outcome) -> Areas:
+    return _ranked(outcome, floor_maps("edges", explained(outcome, "deletion and insertion").images).flatten(1))
+
+
+_FLOOR_AREAS: dict[Of, Callable[[Outcome], Areas]] = {
+    "ones": _ones_areas,
+    "random": random_areas,
+    "centre": _centre_areas,
+    "edges": _edges_areas,
+}
 
 
 def _random_order(maps: Tensor) -> Tensor:

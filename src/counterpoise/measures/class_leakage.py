@@ -17,9 +17,9 @@ from torch import Tensor
 from counterpoise.interface import Level, Outcome
 from counterpoise.measures import code_length
 from counterpoise.measures._interval import Values, bootstrap
-from counterpoise.measures.agreement import agreement, within_and_between
 from counterpoise.measures.clusters import Clusters, clusters
 from counterpoise.measures.probes import Material, Reading, best, erased, material, read
+from counterpoise.measures.unit_agreement import agreement, within_and_between
 from counterpoise.record import Measurement
 from counterpoise.representation import alignment as pairs
 from counterpoise.representation.layers import features

@@ -11,13 +11,14 @@ small ones. So maps of one model compare directly; between models, look at their
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from counterpoise.interface import Level, Outcome
 from counterpoise.measures._interval import Values, bootstrap
-from counterpoise.measures._occlusion import map_areas, random_areas
+from counterpoise.measures._maps import FLOORS, Of, check_of
+from counterpoise.measures._occlusion import areas_of, map_areas
 from counterpoise.measures.stability import cosines
 from counterpoise.record import Measurement
 
@@ -30,14 +31,20 @@ class Deletion:
     bootstrap over images.
     """
 
+    of: Of = "map"
+
     name: ClassVar[str] = "deletion"
     level: ClassVar[Level] = "explanation"
     unit: ClassVar[str] = "probability"
     higher_is_better: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        check_of(self.of)
+        object.__setattr__(self, "name", type(self).name + ("" if self.of == "map" else f"_of_{self.of}"))
+
     def __call__(self, baseline: Outcome, candidate: Outcome) -> Measurement:
         """The mean of the images' areas."""
-        return bootstrap(candidate.once(map_areas).deletion)
+        return bootstrap(areas_of(candidate, self.of).deletion)
 
 
 @dataclass(frozen=True)
@@ -48,14 +55,20 @@ class Insertion:
     bootstrap over images.
     """
 
+    of: Of = "map"
+
     name: ClassVar[str] = "insertion"
     level: ClassVar[Level] = "explanation"
     unit: ClassVar[str] = "probability"
     higher_is_better: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        check_of(self.of)
+        object.__setattr__(self, "name", type(self).name + ("" if self.of == "map" else f"_of_{self.of}"))
+
     def __call__(self, baseline: Outcome, candidate: Outcome) -> Measurement:
         """The mean of the images' areas."""
-        return bootstrap(candidate.once(map_areas).insertion)
+        return bootstrap(areas_of(candidate, self.of).insertion)
 
 
 @dataclass(frozen=True)
@@ -72,7 +85,7 @@ class RandomDeletion:
 
     def __call__(self, baseline: Outcome, candidate: Outcome) -> Measurement:
         """The mean of the images' areas."""
-        return bootstrap(candidate.once(random_areas).deletion)
+        return bootstrap(areas_of(candidate, "random").deletion)
 
 
 @dataclass(frozen=True)
@@ -89,7 +102,7 @@ class RandomInsertion:
 
     def __call__(self, baseline: Outcome, candidate: Outcome) -> Measurement:
         """The mean of the images' areas."""
-        return bootstrap(candidate.once(random_areas).insertion)
+        return bootstrap(areas_of(candidate, "random").insertion)
 
 
 @dataclass(frozen=True)
@@ -102,15 +115,47 @@ class Faithfulness:
     add its noise. Interval: bootstrap over images, paired.
     """
 
+    of: Of = "map"
+
     name: ClassVar[str] = "faithfulness"
     level: ClassVar[Level] = "explanation"
     unit: ClassVar[str] = "probability"
     higher_is_better: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        check_of(self.of)
+        object.__setattr__(self, "name", type(self).name + ("" if self.of == "map" else f"_of_{self.of}"))
+
     def __call__(self, baseline: Outcome, candidate: Outcome) -> Measurement:
         """The mean of the images' differences."""
-        areas = candidate.once(map_areas)
+        areas = areas_of(candidate, self.of)
         return bootstrap(areas.insertion - areas.deletion)
+
+
+@dataclass(frozen=True)
+class FaithfulnessMargin:
+    """faithfulness - the largest of the floors' (random, centre, edges): what looking at the model adds.
+
+    A map that only finds the middle of the picture, or its edges, can be faithful; above 0, the explainer's is more so.
+    Unit: probability, in [-2, 1]. Higher is better. Interval: bootstrap over images, paired. The floors' own numbers
+    come with it: `faithfulness_of_edges` and so on. Ones is left out: a flat map follows a random order.
+    """
+
+    name: ClassVar[str] = "faithfulness_margin"
+    level: ClassVar[Level] = "explanation"
+    unit: ClassVar[str] = "probability"
+    higher_is_better: ClassVar[bool] = True
+
+    @property
+    def beside(self) -> tuple[Any, ...]:
+        """The floors."""
+        return tuple(Faithfulness(of) for of in FLOORS if of != "ones")
+
+    def __call__(self, baseline: Outcome, candidate: Outcome) -> Measurement:
+        """The difference of the means."""
+        all_areas = [areas_of(candidate, of) for of in ("map", *(of for of in FLOORS if of != "ones"))]
+        columns = np.stack([areas.insertion - areas.deletion for areas in all_areas], axis=1)
+        return bootstrap(columns, lambda means: means[..., 0] - means[..., 1:].max(axis=-1))
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,17 @@ from counterpoise.mechanisms.dp_sgd import DPSGD
 from counterpoise.mechanisms.entangle import EntangleDisentangle
 from counterpoise.mechanisms.gradient_reversal import GradientReversal
 from counterpoise.mechanisms.linear_erasure import LinearErasure
+from counterpoise.mechanisms.local_noise import LocalNoise
 from counterpoise.mechanisms.non_discrimination import NonDiscriminatory
 from counterpoise.mechanisms.pixel_shuffle import PixelShuffle
 from counterpoise.mechanisms.plain import Plain
 
+__all__ = ["BUILTIN", "DPSGD", "Autoencoder", "LocalNoise", "PixelShuffle", "Plain"]
+
 BUILTIN: dict[str, type[Mechanism]] = {
     "autoencoder": Autoencoder,
     "dp-sgd": DPSGD,
+    "local-noise": LocalNoise,
     "end": EntangleDisentangle,
     "gradient-reversal": GradientReversal,
     "linear-erasure": LinearErasure,

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
+from counterpoise.models.alexnet import alexnet
 from counterpoise.models.dense import linear, mlp
 from counterpoise.models.inception_v3 import inception_stem, inception_v3
 from counterpoise.models.lenet5 import lenet5_caffe
@@ -18,6 +19,7 @@ from counterpoise.models.tanh_cnn import tanh_cnn
 from counterpoise.models.vgg import vgg16
 
 BUILTIN: dict[str, Callable[[tuple[int, int, int], int, torch.Generator], nn.Module]] = {
+    "alexnet": alexnet,
     "inception-stem": inception_stem,
     "inception-v3": inception_v3,
     "lenet5-caffe": lenet5_caffe,

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from counterpoise._check import InputError, one_of
-from counterpoise.models._init import Centre, seeded
+from counterpoise.models._init import Centre, normalisation, seeded
 
 _STAGES = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 
@@ -21,11 +21,7 @@ class VGG(nn.Module):
         for stage in _STAGES:
             for wider in stage:
                 parts.append(nn.Conv2d(channels, wider, 3, padding=1))
-                if norm == "group":
-                    parts.append(nn.GroupNorm(32, wider))
-                elif norm == "batch":
-                    parts.append(nn.BatchNorm2d(wider))
-                parts.append(nn.ReLU())
+                parts += [*normalisation(norm, wider), nn.ReLU()]
                 channels = wider
             parts.append(nn.MaxPool2d(2))
         self.centre = Centre()

@@ -113,9 +113,13 @@ def _per_image(release: Release) -> Release:
     Of shuffled batches each image is in one a pass, and nothing is gained from not knowing which (the proofs of
     such gains are for Poisson sampling): so many full uses as there are passes, begun ones included.
     """
+    # A use that nobody knows how to account must never count as none.
+    _check.one_of(("gaussian", "laplace"), kind=release.kind)
+    _check.one_of(("poisson", "shuffle", "full"), sampling=release.sampling)
     _check.not_negative(noise=release.noise)
     _check.at_least(0, steps=release.steps)
-    if not 0 < release.sample_rate <= 1:
+    _check.positive(sample_rate=release.sample_rate)
+    if release.sample_rate > 1:
         raise InputError(f"sample_rate={release.sample_rate!r} must be above 0 and at most 1: it is a probability.")
     if release.sampling == "shuffle":
         passes = math.ceil(release.steps / max(1, round(1 / release.sample_rate)))

@@ -99,8 +99,11 @@ def clipped_gradient(
 ) -> ClippedGradient:
     """The sum of the examples' gradients, each clipped, and their norms before.
 
-    `loss(outputs, targets)` gives one value an example. Microbatches bound the memory and change nothing else.
+    `loss(outputs, targets)` gives one value an example. An example whose gradient is not finite adds nothing (its norm
+    says so). Microbatches bound the memory and change nothing else.
     """
+    if len(images) != len(targets):
+        raise _check.InputError(f"images and targets must pair up, but there are {len(images)} and {len(targets)}.")
     rule = Flat(clip, norm) if isinstance(clip, int | float) else clip
     total: dict[str, Tensor] = {}
     norms = []
@@ -128,6 +131,14 @@ def _add_clipped(
             powers[layers.index(_layer(name))] += share.powers(clip.norm)
         root = torch.sqrt if clip.norm == 2 else torch.abs
         norms = root(powers.sum(0))
+        sound = norms.isfinite()
+        if not bool(sound.all()):
+            # No factor makes an infinite or undefined gradient small: 0 * inf is NaN, and tells that the example is
+            # there. Without it the sum moves by less than the clip.
+            if bool(sound.any()):
+                with torch.enable_grad():
+                    _add_clipped(total, model, images[sound], targets[sound], clip, loss)
+            return norms
         weights = clip.weights(root(powers)) if clip.by_layer else clip.weights(norms).expand(len(layers), -1)
         for name in list(shares):
             part = shares.pop(name).total(weights[layers.index(_layer(name))])

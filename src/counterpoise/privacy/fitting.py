@@ -95,8 +95,7 @@ def _probe(
 ) -> Callable[[Tensor], Tensor]:
     """Refuse a model that mixes examples, and find the memory layout it runs in; on random images, not on private ones.
 
-    Channels beside each other make convolutions and pooling up to three times as fast on a processor. A model that
-    asks for a `view` of its maps cannot have that, and keeps the usual layout.
+    A model that asks for a `view` of its maps cannot have channels beside each other, and keeps the usual layout.
     """
     if not pixels.is_floating_point():  # codes of words, which noise is none of
         probe = pixels.new_zeros((3, *pixels.shape[1:]))
@@ -108,17 +107,10 @@ def _probe(
     if pixels.ndim != 4:
         return lambda images: images
     try:
-        check_isolation(model, channels_last(images), targets, loss)
+        check_isolation(model, training.channels_last(images), targets, loss)
     except RuntimeError:  # torch's word for a view that does not exist
         return lambda images: images
-    return channels_last
-
-
-def channels_last(images: Tensor) -> Tensor:
-    """The images with the channels of a pixel beside each other, also where there is one channel only."""
-    _, channels, high, wide = images.shape
-    strides = (channels * high * wide, 1, wide * channels, channels)
-    return torch.empty_strided(images.shape, strides, dtype=images.dtype).copy_(images)
+    return training.channels_last
 
 
 def _drawn_seed(rng: torch.Generator) -> int:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import get_args
 
 from counterpoise import _check
 from counterpoise._check import InputError
@@ -42,6 +43,13 @@ class Plan:
     secure: bool = False
 
     def __post_init__(self) -> None:
+        parts = {"noise": (self.noise, Noise), "sampling": (self.sampling, Sampling), "clip": (self.clip, Clip)}
+        for name, (part, kinds) in parts.items():
+            if not isinstance(part, kinds):
+                known = ", ".join(kind.__name__ for kind in get_args(kinds))
+                raise InputError(f"{name}={part!r} must be one of {known}.")
+        if not isinstance(self.secure, bool):
+            raise InputError(f"secure={self.secure!r} must be True or False.")
         _check.at_least(1, steps=self.steps)
         _check.in_range(0, 1, delta=self.delta)
         if self.delta >= 1 / self.sampling.n:

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from counterpoise import _files
 from counterpoise._check import InputError
 
-COMPARISON = "comparison.json"
+COMPARISON, PAGE = "comparison.json", "comparison.md"
 Verdict = Literal["seen", "not seen", "not decidable at this scale", "for comparison"]
 
 
@@ -28,9 +28,25 @@ class Claim:
 
 
 def write_claims(folder: Path, claims: Sequence[Claim], provenance: Mapping[str, Any]) -> None:
-    """Keep the claims, under what they belong to."""
+    """Keep the claims, under what they belong to; and the same as a table for a page of text."""
     whole = {**provenance, "claims": [asdict(claim) for claim in claims]}
     _files.write(folder / COMPARISON, json.dumps(whole, indent=1).encode() + b"\n")
+    _files.write(folder / PAGE, markdown(claims, provenance).encode())
+
+
+def markdown(claims: Sequence[Claim], provenance: Mapping[str, Any]) -> str:
+    """The claims as a Markdown table, and beneath it what they belong to."""
+    rows = [("statement", "published", "ours", "verdict"), ("---",) * 4]
+    rows += [(claim.statement.strip(), claim.published, claim.ours, claim.verdict) for claim in claims]
+    table = "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows)
+    belongs = "; ".join(f"{key}: {_words(value)}" for key, value in provenance.items())
+    return f"{table}\n\n{belongs}.\n"
+
+
+def _words(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_words(part)}" for key, part in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def read_claims(folder: Path) -> tuple[Claim, ...]:

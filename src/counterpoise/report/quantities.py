@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 Standing = Literal["measured", "bounded", "assumed", "computed", "not described"]
@@ -103,6 +103,54 @@ QUANTITIES: dict[str, Quantity] = {
     "stability": Quantity(
         "stability", "cosine", "higher", "measured", "How alike the maps of an image and of a nearby image are."
     ),
+    "average_drop": Quantity(
+        "average drop", "percent", "lower", "measured",
+        "How much of the score is lost where only the map's part of the image is shown. A map of ones loses nothing.",
+    ),
+    "confidence_increase": Quantity(
+        "increase in confidence", "percent", "higher", "measured",
+        "How often the map's part alone is surer than the whole image. Rises by itself where a model is unsure.",
+    ),
+    "masked_score": Quantity(
+        "masked score", "percent", "higher", "measured", "The class's probability for the map's part of the image."
+    ),
+    "whole_score": Quantity(
+        "whole score", "percent", "higher", "measured", "The class's probability before anything is masked."
+    ),
+    "blank_maps": Quantity(
+        "blank maps", "share", "lower", "measured", "Maps that call nothing important: counted here, scored nowhere."
+    ),
+    "faithfulness_margin": Quantity(
+        "faithfulness over floors", "probability", "higher", "measured",
+        "Faithfulness less that of the best map that has not looked at the model.",
+    ),
+    "infidelity": Quantity(
+        "infidelity", "share", "lower", "measured", "The part of the score's changes that the map does not foretell."
+    ),
+    "sensitivity_max": Quantity(
+        "largest sensitivity", "share", "lower", "measured", "How far the map moved at most when its image moved a bit."
+    ),
+    "top_k_overlap": Quantity(
+        "top pixels shared", "share", "higher", "measured",
+        "Of the most important tenth, with the unprotected model's map; unrelated maps share a tenth.",
+    ),
+    "map_cosine": Quantity(
+        "cosine with the baseline's map", "cosine", "higher", "measured", "On images that both models classify rightly."
+    ),
+    "map_spearman": Quantity(
+        "rank correlation with the baseline's map", "none", "higher", "measured", "0 for unrelated maps."
+    ),
+    "map_ssim": Quantity(
+        "similarity with the baseline's map", "none", "higher", "measured", "Structural; 1 for equal maps."
+    ),
+    "randomisation_check": Quantity(
+        "likeness to a random model's map", "none", "lower", "measured",
+        "1 for a map that stays when the model forgets everything.",
+    ),
+    "pointing_accuracy": Quantity(
+        "pointing accuracy", "share", "higher", "measured", "Maps whose largest value lies on the planted evidence."
+    ),
+    "sparsity": Quantity("sparsity", "none", "higher", "measured", "0 for an even map, 1 for a single pixel."),
     "class_leak": Quantity(
         "hidden class told", "share above chance", "lower", "measured",
         "What the best of three probes told of the hidden class on balanced, unseen images: 0 is guessing, 1 is all."
@@ -126,9 +174,17 @@ QUANTITIES: dict[str, Quantity] = {
 }  # fmt: skip
 
 
+FLOORS = {"ones": "everything kept", "random": "random map", "centre": "hill in the middle", "edges": "image edges"}
+"""Maps that have not looked at the model, by the endings of their quantities' names."""
+
+
 def quantity(name: str) -> Quantity:
     """The description of a quantity; a third party's is shown under its own name."""
     unknown = Quantity(name.replace("_", " "), "", "unknown", "not described", "A quantity the study added.")
+    known, of, floor = name.partition("_of_")
+    if of and floor in FLOORS and known in QUANTITIES:
+        own = QUANTITIES[known]
+        return replace(own, label=f"{own.label}, {FLOORS[floor]}", meaning=f"A floor: no map looked at. {own.meaning}")
     return QUANTITIES.get(name, unknown)
 
 

@@ -13,6 +13,7 @@ from counterpoise.reproduce.abbasi_campaign import abbasi_campaign
 from counterpoise.reproduce.abbasi_example import abbasi_example
 from counterpoise.reproduce.abbasi_three_parties import abbasi_three_parties
 from counterpoise.reproduce.biased_mnist import biased_mnist
+from counterpoise.reproduce.naidu import naidu_aptos, naidu_catsdogs
 from counterpoise.reproduce.private_cifar10 import private_cifar10
 from counterpoise.reproduce.private_mnist import private_mnist
 from counterpoise.reproduce.settings import SCALES, Settings
@@ -32,6 +33,8 @@ BUILTIN: dict[str, Reproduction] = {
     "abbasi-fer-autoencoder": abbasi_sweeps.abbasi_fer_autoencoder,
     "abbasi-cifar-dp": abbasi_sweeps.abbasi_cifar_dp,
     "abbasi-cifar-autoencoder": abbasi_sweeps.abbasi_cifar_autoencoder,
+    "naidu-aptos": naidu_aptos,
+    "naidu-catsdogs": naidu_catsdogs,
     "biased-mnist": biased_mnist,
     "private-cifar10": private_cifar10,
     "private-mnist": private_mnist,

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from counterpoise.interface import Task
 from counterpoise.measures import code_length
 from counterpoise.measures._interval import bootstrap
-from counterpoise.measures.agreement import agreement, within_and_between
 from counterpoise.measures.clusters import clusters
 from counterpoise.measures.probes import Reading, best, erased, material, read
+from counterpoise.measures.unit_agreement import agreement, within_and_between
 from counterpoise.record import Measurement
 from counterpoise.representation.alignment import alignment
 from counterpoise.representation.layers import features

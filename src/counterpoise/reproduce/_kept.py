@@ -12,7 +12,7 @@ from typing import Any
 
 from counterpoise import store
 from counterpoise._files import write
-from counterpoise.prepare import versions
+from counterpoise.fingerprint import versions
 
 Numbers = dict[str, Any]
 

@@ -133,7 +133,7 @@ def reproduce(data: Data, mechanism: str, settings: Settings) -> str:
         claims,
         {
             "reproduction": study.name,
-            "scale": settings.scale,
+            "scale": f"{settings.scale} ({reduction.sentence(mechanism)})",
             "seeds": list(study.seeds),
             "configuration": results.digest,
             "versions": dict(results.records[0].versions),

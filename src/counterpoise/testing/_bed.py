@@ -58,7 +58,9 @@ def small_task(shape: tuple[int, int, int] = SHAPES[0], train: int = 200, test: 
         # A second label, told by nothing, for parts that hide one.
         labels = {"side": torch.from_numpy(side), "tag": torch.arange(n) % 3}
         classes = {"side": ("left", "right"), "tag": ("a", "b", "c")}
-        return Images(name, torch.from_numpy(pixels).float(), labels, classes)
+        left = torch.arange(shape[2]) < half
+        brighter = torch.where(labels["side"][:, None, None] == 0, left, ~left).expand(n, *shape[1:])
+        return Images(name, torch.from_numpy(pixels).float(), labels, classes, brighter)
 
     return Task(part("train", train), part("test", test), "side", network, Recipe(epochs=2, batch=32), hidden="tag")
 
@@ -110,7 +112,16 @@ def _outcome(mechanism: Mechanism, trained: Trained, task: Task, degree: Decimal
         raw_test_logits=apply(trained.model, task.test.pixels),
         seed=0,
         measured={"utility_loss": Measurement(0.1, 0.05, 0.15, 100, "images")},
-        explaining=Explaining(Decimal("0.5"), images, target, maps[0], nearby, maps[1]),
+        explaining=Explaining(
+            Decimal("0.5"),
+            images,
+            target,
+            maps[0],
+            nearby,
+            maps[1],
+            chosen=torch.arange(len(images)),
+            again=lambda model, pixels, purpose: Explanation(_saliency(model, pixels, target), samples=25),
+        ),
     )
 
 

@@ -19,7 +19,10 @@ Compose = Callable[[Sequence[Release], float], float]
 
 @dataclass(frozen=True)
 class Budget:
-    """The epsilon of one party's images, with how it came about. `unproved` trainings have no guarantee at all."""
+    """The epsilon of one party's images, with how it came about. `unproved` trainings have no guarantee at all.
+
+    `single` is false where no one model is chosen: nothing was feasible, or each mechanism has its own optimum.
+    """
 
     party: str
     chosen: float
@@ -27,11 +30,13 @@ class Budget:
     delta: float
     trainings: int
     unproved: int
+    single: bool = True
 
     def sentence(self) -> str:
         """Both numbers in plain words."""
         chosen = f"epsilon {_plain(self.chosen)}" if math.isfinite(self.chosen) else "no proved epsilon"
-        parts = [f"{self.party}: the chosen model alone has {chosen} (delta {self.delta:g})"]
+        alone = f"the chosen model alone has {chosen}" if self.single else "no single model is chosen"
+        parts = [f"{self.party}: {alone} (delta {self.delta:g})"]
         proved = self.trainings - self.unproved
         if proved:
             total = _plain(self.campaign) if math.isfinite(self.campaign) else "no finite bound"
@@ -55,7 +60,7 @@ def budgets(results: Results, chosen: Standing | None, compose: Compose) -> tupl
         winners = [record for record in own if chosen is not None and _is(record, chosen)]
         winner = [release for record in winners[:1] for release in _releases(record)]
         epsilon = winners[0].epsilon if winners and winner else math.inf
-        found.append(Budget(party.name, epsilon, campaign, delta, len(own), len(own) - len(proved)))
+        found.append(Budget(party.name, epsilon, campaign, delta, len(own), len(own) - len(proved), chosen is not None))
     return tuple(found)
 
 

@@ -73,7 +73,7 @@ def explain_infeasible(
     relaxations = _smallest(wishes, open_to, needed)
     if relaxations is None:
         closed = [name for name, cells in open_to.items() if not cells.any()]
-        why = f" {' and '.join(closed)} did not list the mechanism or have no measured cell." if closed else ""
+        why = f" Not listed, or nothing measured, by {' and '.join(closed)}." if closed else ""
         return Infeasible(mechanism, binding, (), f"{start}{why} No change of a bound makes it feasible.")
     names = binding or tuple((r.party, r.requirement) for r in relaxations)
     joint = " or ".join if binding else " together with ".join

@@ -70,7 +70,7 @@ def _chart(name: str, proved: xr.Dataset, plain: float | None) -> Chart:
     return Chart(
         f"{name}: attack against 1/epsilon",
         "mean over parties",
-        "1/epsilon (log), higher is more private by proof",
+        "1/epsilon (log) → more private by proof",
         "advantage, lower is better",
         tuple(lines),
         logarithmic=True,
