@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from io import BytesIO
@@ -19,6 +19,7 @@ from PIL import Image
 from torch import nn
 
 from counterpoise import store
+from counterpoise._check import InputError
 from counterpoise._files import write
 from counterpoise.datasets.cifar10 import Cifar10
 from counterpoise.interface import Images
@@ -101,8 +102,10 @@ def study(train_images: Images, test_images: Images, label: str, reduction: Redu
     chosen = tests.take(torch.arange(min(reduction.shown, len(tests))))
     seen: dict[str, Seen] = {}
     for trial in trials:
-        seen[trial.arm.name] = pairs_of(trial.model, chosen.pixels, reduction.pairs, 0)
-        print(f"  {trial.arm.name}: pairs", file=sys.stderr)
+        try:
+            seen[trial.arm.name] = pairs_of(trial.model, chosen.pixels, reduction.pairs, 0)
+        except InputError as problem:  # a training that went astray has no map to speak of
+            print(f"  {trial.arm.name}: no pairs, because {problem}", file=sys.stderr)
     cnn = next(trial for trial in trials if trial.arm.name == "CNN, Adam")
     compared = compare(cnn.model, chosen, label, reduction.pairs, 0, reduction.samples)
     text = _lay_out(trials, [], seen, compared, reduction, (some, tests), settings)
@@ -169,6 +172,7 @@ def _lay_out(
             tables.heads(levels, len(some)) if levels else "",
             tables.costs(trials),
             tables.pairs(rows, reduction.pairs, sign),
+            _without(trials, seen),
             tables.side_by_side(compared, reduction.pairs, "CNN, Adam"),
             f"Seed 0. Configuration {store.digest(configuration)}. "
             + ", ".join(f"{name} {number}" for name, number in _versions().items())
@@ -204,6 +208,12 @@ def _lay_out(
     write(path.with_suffix(".md"), text.encode() + b"\n")
     write(path.with_suffix(".png"), _png(list(seen.values())))
     return f"{text}\n\nDetails: {path}.json, {path}.md, {path}.png (pairs; they show images of the data set)."
+
+
+def _without(trials: Sequence[Trial], seen: Mapping[str, Seen]) -> str:
+    """Which models have no pairs: their maps were refused."""
+    names = [trial.arm.name for trial in trials if trial.arm.name not in seen]
+    return "" if not names else f"Refused, as rounding decides their maps: {', '.join(names)}."
 
 
 def _keras_cosine(maps: torch.Tensor) -> torch.Tensor:
