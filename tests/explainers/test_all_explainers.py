@@ -21,7 +21,7 @@ FEW: dict[str, dict[str, Any]] = {
 }
 """Options that make the slow ones quick."""
 
-POWER: dict[str, float] = {"smoothgrad-squared": 4, "vargrad": 4}
+POWER: dict[str, float] = {"robust-topk": 1, "smoothgrad-squared": 4, "vargrad": 4}
 """What the map is multiplied with where the score is doubled, if not with 2."""
 
 
