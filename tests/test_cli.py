@@ -224,6 +224,12 @@ def test_a_mistake_is_one_sentence_and_exit_code_2(
     [
         (("--require", "noise"), r"requirement 'noise' must read like"),
         (("--require", "colour > 1"), r"'colour > 1' requires the unknown 'colour'; known: "),
+        (
+            ("--require", "certified_radius >= .1"),
+            r"party 'a': 'certified_radius >= \.1' is about 'certified_radius', which is measured on request only,"
+            r" .*: list it under \[\[measures\]\] in the study, or in a party's requires, and run the study again\.\n$",
+        ),
+        (("--require", "b: average_drop_of_edges < 3"), r"party 'b': .* is measured on request only,"),
         (("--require", "nobody: noise > 1"), r"there is no party 'nobody'; parties: a, b\."),
         (("--quorum", "2"), r"quorum=2 is only for policy='quorum'"),
         (("--policy", "quorum", "--quorum", "9"), r"quorum=9 must not be above the number of parties, 2\."),

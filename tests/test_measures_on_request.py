@@ -37,6 +37,8 @@ def test_a_masked_score_brings_its_floors_and_blank_maps() -> None:
     added = prepare(study("average_drop", "blank_maps")).everywhere[len(EVERYWHERE) :]
     floors = tuple(f"average_drop_of_{of}" for of in ("ones", "random", "centre", "edges"))
     assert added == ("average_drop", *floors, "blank_maps", "whole_score")
+    beside = prepare(study("infidelity")).everywhere[len(EVERYWHERE) :]
+    assert beside == ("infidelity", *(f"infidelity_of_{of}" for of in ("ones", "random", "centre", "edges")))
     of_edges = prepare(study({"name": "deletion", "of": "edges"})).everywhere
     assert of_edges == (*EVERYWHERE, "deletion_of_edges")
 

@@ -326,6 +326,22 @@ def test_what_does_not_combine_is_refused_before_training_and_the_rest_goes_on(s
             r"party 'a': 'nois > 1' requires the unknown 'nois'; known: .*noise",
         ),
         ({"delta": 0.5}, r"delta=0\.5 must be below 1/6\d\d"),
+        (
+            {"model": Use(part="small-cnn"), "explainer": Sweep(part="grad-cam", layer="conv9")},
+            r"explainer 'grad-cam': layer='conv9' is not a part of the model; choose from: 1, 2, 3, 4, 5\.$",
+        ),
+        (
+            {"model": Use(part="small-cnn"), "explainer": Sweep(part="layer-cam", layer="7")},
+            r"explainer 'layer-cam': layer='7' gives no feature map; choose from: 1, 2, 3, 4, 5\.$",
+        ),
+        (
+            {"model": Use(part="small-cnn"), "explainer": Sweep(part="captum", method="LayerGradCam", layer="7")},
+            r"explainer 'captum': layer='7' gives no feature map; choose from: 1, 2, 3, 4, 5\.$",
+        ),
+        (
+            {"explainer": Sweep(part="captum", method="DeepLyft")},
+            r"explainer 'captum': method='DeepLyft': captum\.attr has no attribution 'DeepLyft'\.$",
+        ),
         ({"measures": (Use(part="accuracy"),)}, r"measure 'accuracy' is in every study already, or named twice"),
     ],
 )

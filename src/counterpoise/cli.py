@@ -170,6 +170,12 @@ def run(
         raise typer.Exit(STOPPED) from None
 
 
+def _on_request() -> tuple[str, ...]:
+    from counterpoise.catalogue import requested_measures  # imports torch: only where it is needed
+
+    return requested_measures()
+
+
 @app.command(
     epilog="Example: counterpoise choose runs/demo --require 'hospital: epsilon <= 6' --policy unanimous --json"
 )
@@ -193,11 +199,13 @@ def choose(
     from counterpoise.store import Store
     from counterpoise.tradeoff import Choice, shaken
     from counterpoise.tradeoff import choose as decide
-    from counterpoise.tradeoff.asking import with_requirements
+    from counterpoise.tradeoff.asking import refuse_unmeasured, with_requirements
 
     store = Store.open(folder)
     results = store.results()
-    decision = decide(results, policy, mode, with_requirements(results.parties, require or ()), quorum)
+    parties = with_requirements(results.parties, require or ())
+    refuse_unmeasured(results, parties, _on_request)
+    decision = decide(results, policy, mode, parties, quorum)
     if as_json:
         print(json.dumps(decision_json(results, decision, environment=store.manifest().environment), allow_nan=False))
     else:

@@ -248,6 +248,14 @@ class SharesDraws(Protocol):
         """One explanation a degree, equal to what `explain` gives at that degree."""
 
 
+@runtime_checkable
+class ChecksModel(Protocol):
+    """An explainer that is wrong for some networks in ways its `needs` cannot say: it names a layer, for instance."""
+
+    def check_model(self, model: nn.Module, shape: tuple[int, int, int]) -> None:
+        """Raise an InputError unless it can explain this untrained network on images of this shape."""
+
+
 Again = Callable[[nn.Module, Tensor, str], Explanation]
 """Explains the same classes at the same degree once more: another model, or other images. The words seed its noise."""
 

@@ -23,6 +23,7 @@ from counterpoise.dealing import deal
 from counterpoise.fingerprint import images_digest, versions
 from counterpoise.grid import DegreeKind, Grid, text
 from counterpoise.interface import (
+    ChecksModel,
     Dataset,
     Explainer,
     Images,
@@ -127,6 +128,9 @@ class Prepared:
         for name, family in self.mechanisms.items():
             needs: frozenset[str] = family.at(family.degrees.values[-1]).needs
             found[name] = refusal(name, needs, model, given) or refusal(explainer.name, explainer.needs, model)
+        if isinstance(explainer, ChecksModel) and not refusal(explainer.name, explainer.needs, model):
+            with naming(f"explainer {explainer.name!r}"):
+                explainer.check_model(model, self.test.shape)
         return found
 
     def check_plans(self) -> None:
@@ -196,7 +200,7 @@ def prepare(study: Study) -> Prepared:
         measures=measures,
         everywhere=everywhere,
     )
-    prepared.refusals  # noqa: B018 - makes the model once: wrong options and sizes are told now
+    prepared.refusals  # noqa: B018 - makes the model once: wrong options, sizes and layers are told now
     return prepared
 
 

@@ -185,6 +185,11 @@ class Results:
     def __len__(self) -> int:
         return len(self.records)
 
+    def measured(self) -> frozenset[str]:
+        """The names of everything that was measured of some training, or of its explanations."""
+        tables = [table for r in self for table in (r.measurements, *(cell.measurements for cell in r.explained))]
+        return frozenset(name for table in tables for name in table)
+
     @property
     def mechanisms(self) -> tuple[str, ...]:
         """The mechanisms that have a record, in the order of the records."""

@@ -173,10 +173,20 @@ def test_a_network_that_was_rebuilt_is_looked_at_again() -> None:
 
 def test_wrong_layers_and_degrees_are_told_in_a_sentence() -> None:
     model, (images, target) = Pooled(), some(2)
-    with pytest.raises(InputError, match=r"layer='features.l' is not a part of the model; did you mean 'features.1'\?"):
+    names = r"\(to choose from: features\.0, features\.1, features\)"
+    with pytest.raises(
+        InputError, match=rf"'features.l' is not a part of the model; did you mean 'features.1' {names}\?$"
+    ):
         GradCAM(layer="features.l").explain(model, images, target, rng())
-    with pytest.raises(InputError, match="layer='head' gives no feature map"):
+    with pytest.raises(
+        InputError, match=r"'head' gives no feature map; choose from: features\.0, features\.1, features\.$"
+    ):
         GradCAM(layer="head").explain(model, images, target, rng())
+    deep = (
+        nn.Sequential(*(nn.Conv2d(1, 1, 1) for _ in range(20))).append(nn.Flatten()).append(nn.Linear(64, 3)).double()
+    )
+    with pytest.raises(InputError, match=r"choose from: 8, 9, 10, .*, 18, 19, and 8 before these\.$"):
+        GradCAM(layer="conv").explain(deep, images, target, rng())
     dense = nn.Sequential(nn.Flatten(), nn.Linear(64, 3)).double()
     with pytest.raises(InputError, match=r"no convolution whose output has more than one .*; use SmoothGrad"):
         GradCAM().explain(dense, images, target, rng())

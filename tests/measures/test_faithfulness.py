@@ -81,6 +81,55 @@ def test_as_means_of_the_curve_they_are_the_familiar_04_and_06() -> None:
     assert insertion.mean() == pytest.approx(0.6, abs=1e-6)
 
 
+class ReadsOnePixel(nn.Module):
+    """Sure of class 0 where this pixel is as white as it was, of class 1 where it shows the fill: a step, exactly."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__()
+        self.place = place
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        seen = 4000 * (pixels.flatten(1)[:, self.place] - 0.75)  # 1000 or -1000: a softmax of exactly 1 or 0
+        return torch.stack([seen, -seen], dim=1)
+
+
+def one_pixel(rank: int, side: int = 20, place: int = 7) -> Outcome:
+    """The map that calls so many pixels more important than the only one that counts; the image is half white."""
+    pixels = (torch.arange(side * side) % 2).float().view(1, 1, side, side)
+    others = [pixel for pixel in torch.randperm(side * side, generator=rng(3)).tolist() if pixel != place]
+    order = torch.tensor([*others[:rank], place, *others[rank:]])
+    maps = torch.empty(side * side).scatter(0, order, torch.arange(side * side, 0, -1).float())
+    return outcome(images(pixels), model=ReadsOnePixel(place), explaining=explaining(pixels, maps.view(1, side, side)))
+
+
+@pytest.mark.parametrize("steps", [20, 40, 80, 400])
+def test_the_perfect_model_has_deletion_0_and_insertion_1_but_for_half_a_step(
+    steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The curve falls within the first step, of which the trapezoid keeps half: 1 / (2 steps), and 0 in the limit."""
+    monkeypatch.setattr(_occlusion, "STEPS", steps)
+    perfect = one_pixel(rank=0)
+    assert Deletion()(perfect, perfect).value == pytest.approx(1 / (2 * steps), abs=1e-12)
+    assert Insertion()(perfect, perfect).value == pytest.approx(1 - 1 / (2 * steps), abs=1e-12)
+    assert Faithfulness()(perfect, perfect).value == pytest.approx(1 - 1 / steps, abs=1e-12)
+    step = 400 // steps
+    for rank in (step, 200, 399):  # found in a later step: worse by every step that it is late, and no better than that
+        late = one_pixel(rank)
+        assert Deletion()(late, late).value == pytest.approx((rank // step + 0.5) / steps, abs=1e-12)
+        assert Insertion()(late, late).value == pytest.approx(1 - (rank // step + 0.5) / steps, abs=1e-12)
+
+
+def test_a_wrong_map_of_the_perfect_model_reaches_neither_and_the_reverse_reaches_the_opposite() -> None:
+    perfect, reverse = one_pixel(rank=0), one_pixel(rank=399)
+    assert perfect.explaining is not None
+    blank = given_maps(perfect, torch.zeros_like(perfect.explaining.explanation.maps))
+    for made in (blank, one_pixel(rank=100), one_pixel(rank=300)):
+        assert 0.025 < Deletion()(made, made).value < 0.975
+        assert 0.025 < Insertion()(made, made).value < 0.975
+    assert Deletion()(reverse, reverse).value == pytest.approx(0.975, abs=1e-12)
+    assert Insertion()(reverse, reverse).value == pytest.approx(0.025, abs=1e-12)
+
+
 def test_the_true_map_beats_the_random_floor_which_beats_the_reverse() -> None:
     made, maps = linear()
     reverse = given_maps(made, -maps)

@@ -60,6 +60,44 @@ def test_a_flat_model_and_a_blank_map_have_nothing_to_foretell() -> None:
         assert (found.value, found.low, found.high, found.n) == (1, 0, 1, 0)
 
 
+class Counted(Linear):
+    asked = 0
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        self.asked += len(pixels)
+        return super().forward(pixels)
+
+
+def test_it_brings_its_floors_and_asks_the_model_once_for_all_of_them() -> None:
+    truth = WEIGHTS * (PIXELS[:, 0] - PIXELS.mean((1, 2, 3))[:, None, None])
+    model = Counted()
+    made = linear(truth, model)
+    own = Infidelity(patches=40)
+    found = own(made, made)
+    asked = model.asked
+    floors = {floor.name: floor(made, made) for floor in own.beside}
+    assert list(floors) == [f"infidelity_of_{of}" for of in ("ones", "random", "centre", "edges")]
+    assert model.asked == asked
+    assert all(floor.patches == 40 and not floor.beside for floor in own.beside)
+    assert all(floor.low > found.high for floor in floors.values())  # no floor looks at the model
+    assert all(0 < floor.value <= 1 and floor.n == 6 for floor in floors.values())
+    Infidelity(patches=41)(made, made)
+    assert model.asked > asked  # other patches are another question
+
+
+def test_its_floors_do_not_depend_on_the_map_and_are_what_such_a_map_would_score() -> None:
+    """Ones under 4-pixel patches foretell the same change everywhere: 1 - mean(change)^2 / mean(change^2)."""
+    one, other = linear(WEIGHTS.expand(6, -1, -1)), linear(PIXELS[:, 0])
+    where = patches(PIXELS, 50, 0.25)
+    mean = PIXELS.mean((1, 2, 3))[:, None, None]
+    changed = ((WEIGHTS * (PIXELS[:, 0] - mean))[:, None].double() * where).sum((2, 3))
+    expected = float((1 - changed.mean(1).square() / changed.square().mean(1)).mean())
+    assert Infidelity(of="ones")(one, one).value == pytest.approx(expected, rel=1e-4)
+    as_a_map = linear(torch.ones(6, 8, 8))
+    assert Infidelity(of="ones")(other, other) == Infidelity(of="ones")(one, one)
+    assert Infidelity()(as_a_map, as_a_map).value == pytest.approx(expected, rel=1e-4)
+
+
 def test_patches_are_squares_of_the_asked_size_and_the_same_for_every_model() -> None:
     where = patches(PIXELS, 20, 0.25)
     assert where.shape == (6, 20, 8, 8)
@@ -145,6 +183,8 @@ def test_blank_maps_have_no_length_to_measure_by() -> None:
 def test_mistakes() -> None:
     with pytest.raises(InputError, match="patches=1 must be a whole number, 2 or above"):
         Infidelity(patches=1)
+    with pytest.raises(InputError, match="of='middle' must be one of"):
+        Infidelity(of="middle")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="radius=0 must be a number above 0"):
         SensitivityMax(radius=0)
     made = outcome(images(PIXELS), explaining=explaining(PIXELS, PIXELS[:, 0]))

@@ -11,7 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from counterpoise._check import InputError
+from counterpoise.explainers._borrowed import borrowed
 from counterpoise.explainers._probe import Place, probe
+
+MOST_NAMES = 12
+"""Layers that a sentence names."""
 
 
 def find_layer(model: nn.Module, images: Tensor, name: str | None = None) -> Place:
@@ -19,16 +23,32 @@ def find_layer(model: nn.Module, images: Tensor, name: str | None = None) -> Pla
 
     One image is run through the model to see the shapes, because a module does not know where it is used.
     """
-    if name is not None and name not in dict(model.named_modules()):
-        near = difflib.get_close_matches(name, [known for known, _ in model.named_modules() if known], n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "see model.named_modules() for the names."
-        raise InputError(f"layer={name!r} is not a part of the model; {hint}")
-    found = [place for place in probe(model, images).places if name in (None, place.name)]
+    places = probe(model, images).places
+    found = [place for place in places if name in (None, place.name)]
     if found:
         return found[-1]
-    if name is not None:
-        raise InputError(f"layer={name!r} gives no feature map (channels, height and width) of which to make a map.")
-    raise InputError("the model has no convolution whose output has more than one position; use SmoothGrad instead.")
+    names = list(dict.fromkeys(place.name for place in places))
+    if not names:
+        raise InputError(
+            "the model has no convolution whose output has more than one position; use SmoothGrad instead."
+        )
+    wrong = "gives no feature map" if name in dict(model.named_modules()) else "is not a part of the model"
+    raise InputError(f"layer={name!r} {wrong}; {_advice(str(name), names)}")
+
+
+def check_layer(model: nn.Module, shape: tuple[int, int, int], name: str | None) -> None:
+    """Raise unless an untrained model has the layer, on images of this shape."""
+    with borrowed(model) as inner:
+        find_layer(inner, torch.zeros(1, *shape), name)
+
+
+def _advice(name: str, names: list[str]) -> str:
+    """The layers to choose from: of a deep network the last ones, of which most maps are made."""
+    shown = ", ".join(names[-MOST_NAMES:])
+    if len(names) > MOST_NAMES:
+        shown += f", and {len(names) - MOST_NAMES} before these"
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]!r} (to choose from: {shown})?" if near else f"choose from: {shown}."
 
 
 def activation_and_gradient(model: nn.Module, place: Place, images: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:

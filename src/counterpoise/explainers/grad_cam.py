@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from counterpoise.explainers._layers import activation_and_gradient, find_layer
+from counterpoise.explainers._layers import activation_and_gradient, check_layer, find_layer
 from counterpoise.explainers._single import Single
 from counterpoise.interface import Explanation
 
@@ -27,6 +27,10 @@ class _ClassActivation(Single):
     layer: str | None = None
 
     needs: ClassVar[frozenset[str]] = frozenset({"spatial"})
+
+    def check_model(self, model: nn.Module, shape: tuple[int, int, int]) -> None:
+        """Raise unless the layer is there and gives a feature map: a study finds out before it trains."""
+        check_layer(model, shape, self.layer)
 
     def _explain(self, model: nn.Module, images: Tensor, target: Tensor, seed: int) -> Explanation:
         place = find_layer(model, images, self.layer)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from counterpoise._check import InputError
-from counterpoise.explainers._layers import find_layer
+from counterpoise.explainers._layers import check_layer, find_layer
 from counterpoise.explainers._noise import image_streams
 from counterpoise.explainers._single import Single
 from counterpoise.interface import Explanation
@@ -37,6 +37,11 @@ class ViaCaptum(Single):
     options: Mapping[str, Any] = field(default_factory=dict)
 
     name: ClassVar[str] = "captum"
+
+    def check_model(self, model: nn.Module, shape: tuple[int, int, int]) -> None:
+        """Raise unless captum has the method and the network the layer: a study finds out before it trains."""
+        if self._has_layer(_captum()):
+            check_layer(model, shape, self.layer)
 
     def _explain(self, model: nn.Module, images: Tensor, target: Tensor, seed: int) -> Explanation:
         library = _captum()

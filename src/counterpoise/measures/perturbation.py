@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from counterpoise import _check
-from counterpoise.interface import Level, Outcome
+from counterpoise.interface import Explaining, Level, Outcome
 from counterpoise.measures._explained import explain_again, explained
 from counterpoise.measures._interval import bootstrap_scored
-from counterpoise.measures._maps import blank
+from counterpoise.measures._maps import FLOORS, Of, blank, check_of, floor_maps
 from counterpoise.record import Measurement
 from counterpoise.training import apply, generator
 
@@ -28,10 +28,13 @@ class Infidelity:
     the map's sum over the patch. b is the best factor for each image, so that a map's scale does not count, and the
     division makes models of different slopes comparable: 0 foretells every change, 1 none. Unit: share of the squared
     change. Lower is better. Interval: bootstrap over images whose map is not blank and whose score changes at all.
+    A map that has not looked at the model foretells some change too: it brings its floors, `infidelity_of_edges` and so
+    on, on the same patches and images.
     """
 
     patches: int = 50
     side: float = 0.25
+    of: Of = "map"
 
     name: ClassVar[str] = "infidelity"
     level: ClassVar[Level] = "explanation"
@@ -41,17 +44,36 @@ class Infidelity:
     def __post_init__(self) -> None:
         _check.at_least(2, patches=self.patches)
         _check.inside(0, 1, side=self.side)
+        check_of(self.of)
+        object.__setattr__(self, "name", type(self).name + ("" if self.of == "map" else f"_of_{self.of}"))
+
+    @property
+    def beside(self) -> tuple[Any, ...]:
+        """The floors."""
+        return tuple(type(self)(self.patches, self.side, of) for of in FLOORS) if self.of == "map" else ()
 
     def __call__(self, baseline: Outcome, candidate: Outcome) -> Measurement:
         """The mean of each image's share."""
         asked = explained(candidate, self.name)
-        maps = asked.explanation.maps.double()
-        where = patches(asked.images, self.patches, self.side)
-        changed = _changes(candidate.trained.model, asked.images, asked.target, where)
-        foretold = (maps[:, None] * where).sum((2, 3))
+        maps = asked.explanation.maps
+        where, changed = self._seen(candidate, asked)
+        told = (maps if self.of == "map" else floor_maps(self.of, asked.images)).double()
+        foretold = (told[:, None] * where).sum((2, 3))
         errors, whole = squared_errors(foretold, changed), changed.square().mean(1)
         scored = ~blank(maps) & (whole > 0)
         return bootstrap_scored((errors / whole.where(whole > 0, 1)).numpy(), scored.numpy(), unknown=(1, 0, 1))
+
+    def _seen(self, candidate: Outcome, asked: Explaining) -> tuple[Tensor, Tensor]:
+        """The patches, and what each did to the score: asked of the model once, whatever maps are held against it."""
+        known, key = candidate.once(_patched), (self.patches, self.side)
+        if key not in known:
+            where = patches(asked.images, self.patches, self.side)
+            known[key] = where, _changes(candidate.trained.model, asked.images, asked.target, where)
+        return known[key]
+
+
+def _patched(candidate: Outcome) -> dict[tuple[int, float], tuple[Tensor, Tensor]]:
+    return {}
 
 
 def patches(images: Tensor, count: int, side: float) -> Tensor:

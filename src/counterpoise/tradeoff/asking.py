@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from counterpoise._check import InputError
-from counterpoise.record import Party
+from counterpoise.record import Party, Results
 from counterpoise.tradeoff.requirements import parse
 
 
@@ -22,3 +22,21 @@ def with_requirements(parties: Sequence[Party], wishes: Sequence[str]) -> tuple[
         for name in [who] if colon else list(found):
             found[name] = replace(found[name], requires=(*found[name].requires, words))
     return tuple(found.values())
+
+
+def refuse_unmeasured(results: Results, parties: Sequence[Party], on_request: Callable[[], Iterable[str]]) -> None:
+    """Raise where a wish is about something that can be measured, but was not in this run.
+
+    `on_request` gives the names of the measures that a study has to ask for; it is called only where a wish is about
+    something that the run does not have, because finding them takes a while.
+    """
+    found = results.measured()
+    for party in parties:
+        for words in party.requires:
+            quantity = parse(words).quantity
+            if found and quantity not in found and quantity.partition("_of_")[0] in on_request():
+                raise InputError(
+                    f"party {party.name!r}: '{words}' is about {quantity!r}, which is measured on request only, and"
+                    " this run was not asked: list it under [[measures]] in the study, or in a party's requires, and"
+                    " run the study again."
+                )

@@ -171,11 +171,7 @@ class Question:
 
 
 def _refuse_unknown(results: Results, parties: Sequence[Party], mode: Mode) -> None:
-    known = set(masks.degree_names(results))
-    for record in results:
-        known |= set(record.measurements)
-        for cell in record.explained:
-            known |= set(cell.measurements)
+    known = {*masks.degree_names(results), *results.measured()}
     refuse_unknown(parties, known, mode.resolve)
 
 
