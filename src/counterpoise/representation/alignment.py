@@ -32,19 +32,21 @@ def alignment(features: Tensor, classes: Tensor, form: Form = "weak", normaliser
     """
     one_of(FORMS, form=form)
     one_of(NORMALISERS, normaliser=normaliser)
-    units = unit(features)
-    member = (classes[:, None] == classes.bincount().nonzero().T).to(units.dtype)
-    sizes = member.sum(0)
+    units, sizes = unit(features), classes.bincount()
+    sizes = sizes[sizes > 0]
     several = sizes > 1
     if not bool(several.any()):
         return 0 * units.sum()
     if form == "weak":
         # One sum a class: the Gram matrix is never made, however wide the features are.
+        member = (classes[:, None] == classes.unique()).to(units.dtype)
         sums = (member.T @ units).square().sum(1) - member.T @ units.square().sum(1)
         sums = sums.abs()[several]
     else:
-        own = [units[member[:, label] > 0] for label in several.nonzero().flatten()]
-        sums = torch.stack([(u @ u.T).abs().sum() - u.square().sum() for u in own])
+        # Brought together once, each class is a view: copies would cost more than the products.
+        together = units[classes.argsort()].split(sizes.tolist())
+        grams = [(u @ u.T).abs() for u in together if len(u) > 1]
+        sums = torch.stack([gram.sum() - gram.diagonal().sum() for gram in grams])
     if normaliser == "paper":
         return sums.sum() / (2 * len(units))
     return (sums / (sizes * (sizes - 1))[several]).mean()
