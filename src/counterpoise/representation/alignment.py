@@ -39,12 +39,12 @@ def alignment(features: Tensor, classes: Tensor, form: Form = "weak", normaliser
         return 0 * units.sum()
     if form == "weak":
         # One sum a class: the Gram matrix is never made, however wide the features are.
-        member = (classes[:, None] == classes.unique()).to(units.dtype)
+        member = (classes[:, None] == classes.bincount().nonzero().flatten()).to(units.dtype)
         sums = (member.T @ units).square().sum(1) - member.T @ units.square().sum(1)
         sums = sums.abs()[several]
     else:
         # Brought together once, each class is a view: copies would cost more than the products.
-        together = units[classes.argsort()].split(sizes.tolist())
+        together = torch.split(units[classes.argsort()], sizes.tolist())
         grams = [(u @ u.T).abs() for u in together if len(u) > 1]
         sums = torch.stack([gram.sum() - gram.diagonal().sum() for gram in grams])
     if normaliser == "paper":
