@@ -91,6 +91,8 @@ def test_the_whole_study_lays_out_its_numbers(tmp_path: Path, monkeypatch: pytes
     reduction = replace(deck.SCALES["quick"], shown=2, pairs=TINY, samples=(20,))
     text = deck.study(images(300, 0), images(40, 1), "object", reduction, Settings(None, "quick", tmp_path))
     assert "0.341" in text
+    assert ", 1 epoch; pairs of 2 test images" in text
+    assert "Scale quick shows that all works; its accuracies and radii say nothing." in text
     assert "written as a loss, with the sign that makes it a minimum, it is -1.000" in text
     assert "Whole epochs that stay within the quoted epsilons: epsilon 0.35 by pld: 1;" in text
     content = json.loads((tmp_path / "deck-cifar-quick.json").read_text())

@@ -56,8 +56,9 @@ class Reduction:
         """What was reduced, in words."""
         size = "all" if self.images is None else f"{self.images:,}"
         width = "its published width" if self.width == 64 else f"{self.width} channels in its first stage, not 64"
+        epochs = "1 epoch" if self.epochs == 1 else f"{self.epochs} epochs"
         return (
-            f"{size} training images, VGG-16 with {width}, {self.epochs} epochs; pairs of {self.shown} test images,"
+            f"{size} training images, VGG-16 with {width}, {epochs}; pairs of {self.shown} test images,"
             f" {self.pairs.samples} samples a map"
         )
 
@@ -174,6 +175,9 @@ def _lay_out(
     text = "\n\n".join(
         [
             f"deck-cifar, scale {settings.scale}: {reduction.sentence()}.",
+            "Scale quick shows that all works; its accuracies and radii say nothing."
+            if settings.scale == "quick"
+            else "",
             tables.epsilons(published, within, PUBLISHED),
             tables.epsilons(own, {}, len(some)) if own else "",
             tables.accuracies(trials, len(tests), own[-1] if own else None),
