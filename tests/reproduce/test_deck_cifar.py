@@ -12,15 +12,19 @@ from statistics import NormalDist
 import pytest
 import torch
 
+from counterpoise._check import InputError
 from counterpoise.interface import Images
+from counterpoise.models.vgg import vgg16
 from counterpoise.privacy import account
 from counterpoise.reproduce import listing
 from counterpoise.reproduce._deck_accounts import last_epoch_within, spending, strong_composition
 from counterpoise.reproduce._deck_pairs import Pairs, cosine, pairs_of
-from counterpoise.reproduce._deck_tables import wilson
+from counterpoise.reproduce._deck_tables import heads, wilson
 from counterpoise.reproduce._deck_training import DECAYING, Arm, Rate, plan_for, train
+from counterpoise.reproduce._private_heads import Fixed
 from counterpoise.reproduce._side_by_side import compare, sparsified_radius
 from counterpoise.reproduce.settings import Settings
+from counterpoise.training import generator
 
 deck = import_module("counterpoise.reproduce.deck_cifar")
 TINY = Pairs(samples=12, steps=1, draws=1)
@@ -87,6 +91,8 @@ def test_the_whole_study_lays_out_its_numbers(tmp_path: Path, monkeypatch: pytes
     reduction = replace(deck.SCALES["quick"], shown=2, pairs=TINY, samples=(20,))
     text = deck.study(images(300, 0), images(40, 1), "object", reduction, Settings(None, "quick", tmp_path))
     assert "0.341" in text
+    assert ", 1 epoch; pairs of 2 test images" in text
+    assert "Scale quick shows that all works; its accuracies and radii say nothing." in text
     assert "written as a loss, with the sign that makes it a minimum, it is -1.000" in text
     assert "Whole epochs that stay within the quoted epsilons: epsilon 0.35 by pld: 1;" in text
     content = json.loads((tmp_path / "deck-cifar-quick.json").read_text())
@@ -98,6 +104,41 @@ def test_the_whole_study_lays_out_its_numbers(tmp_path: Path, monkeypatch: pytes
     assert "epsilon" not in {key for row in content["pairs"].values() for key in row}
     assert "epsilon" not in {key for row in content["side_by_side"] for key in row}
     assert "deck-cifar" in {entry.name for entry in listing()}
+
+
+def test_a_gradient_that_vanishes_is_refused_in_single_precision_and_not_in_double() -> None:
+    """What a map of almost nothing looks like: rounding ties it to its neighbours; double precision has room."""
+    model = vgg16((3, 32, 32), 10, generator(0, "deck"), width=16)
+    rng = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.ndim == 1:
+                weight.add_(torch.randn(weight.shape, generator=rng))
+            else:
+                weight.mul_(0.1)
+    pixels, target = images(1, 0).pixels, torch.zeros(1, dtype=torch.int64)
+    with pytest.raises(InputError, match="has batch statistics, or a gradient so near 0 that rounding decides"):
+        TINY.explainer().explain(model, pixels, target, rng)
+    found = TINY.explainer().explain(model.double(), pixels.double(), target, rng)
+    assert float(found.maps.sum()) == pytest.approx(16)
+
+
+def test_heads_are_trained_at_the_quoted_and_the_computed_epsilon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some, tests = images(600, 0), images(40, 1)
+    parts = [(part.pixels.flatten(1)[:, ::64] / 7, part.labels["object"]) for part in (some, tests)]
+    fixed = Fixed(*parts[0], *parts[1])
+    monkeypatch.setattr(deck, "whitened", lambda *_: (fixed, ["every 64th value"]))
+    levels = deck._heads(some, tests, replace(deck.SCALES["quick"], epochs=1), Settings(None, "quick", tmp_path))
+    ours = spending(600, 250, 1.1, 1e-5, [1])[0].pld
+    assert [level.epsilon for level in levels] == pytest.approx([0.35, 0.5, ours], abs=0.002)
+    assert all(level.epsilon <= level.head.epsilon for level in levels)
+    content = json.loads((tmp_path / "deck-cifar-quick-heads.json").read_text())
+    assert content["seeds"] == [0, 1]
+    assert content["configuration"]["features"] == ["every 64th value"]
+    assert [row["accuracies"] for row in content["levels"]] == [list(level.accuracies) for level in levels]
+    assert "| 0.350 |" in heads(levels, 600)
 
 
 def test_pairs_are_judged_by_whole_maps() -> None:

@@ -158,8 +158,8 @@ class RobustTopK:
             )
         if bool((first - beside).abs().max() > scale):
             raise InputError(
-                "the model's map of an image depends on the images beside it: it has batch statistics, or its values"
-                " are so near each other that rounding decides; take another model."
+                "the model's map of an image depends on the images beside it: it has batch statistics, or a"
+                " gradient so near 0 that rounding decides; take another model."
             )
 
     def _one(

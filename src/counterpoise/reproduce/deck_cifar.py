@@ -27,12 +27,14 @@ from counterpoise.reproduce import _deck_accounts as accounts
 from counterpoise.reproduce import _deck_tables as tables
 from counterpoise.reproduce._deck_pairs import Pairs, Seen, cosine, gallery, pairs_of
 from counterpoise.reproduce._deck_training import BATCH, CLIP, DECAYING, DELTA, NOISE, SMALL, Arm, Trial, train
-from counterpoise.reproduce._private_heads import Level, train_levels
+from counterpoise.reproduce._private_heads import Level, train_levels, write_json
 from counterpoise.reproduce._side_by_side import SAMPLES, Compared, compare
 from counterpoise.reproduce.private_cifar10 import HEADS, TUNED_FOR, whitened
 from counterpoise.reproduce.settings import Settings
 
 PUBLISHED = 50_000
+HEAD_SEEDS = range(2)
+
 EPOCHS = (1, 2, 3, 5, 10, 25, 50)
 """Where the deck's own epsilons are computed, for its 50,000 images, at every scale."""
 
@@ -54,8 +56,9 @@ class Reduction:
         """What was reduced, in words."""
         size = "all" if self.images is None else f"{self.images:,}"
         width = "its published width" if self.width == 64 else f"{self.width} channels in its first stage, not 64"
+        epochs = "1 epoch" if self.epochs == 1 else f"{self.epochs} epochs"
         return (
-            f"{size} training images, VGG-16 with {width}, {self.epochs} epochs; pairs of {self.shown} test images,"
+            f"{size} training images, VGG-16 with {width}, {epochs}; pairs of {self.shown} test images,"
             f" {self.pairs.samples} samples a map"
         )
 
@@ -101,17 +104,19 @@ def study(train_images: Images, test_images: Images, label: str, reduction: Redu
         print(f"  {arm.name}: accuracy {trials[-1].accuracy:.4f}", file=sys.stderr)
     chosen = tests.take(torch.arange(min(reduction.shown, len(tests))))
     seen: dict[str, Seen] = {}
+    refused: dict[str, str] = {}
     for trial in trials:
         try:
             seen[trial.arm.name] = pairs_of(trial.model, chosen.pixels, reduction.pairs, 0)
         except InputError as problem:  # a training that went astray has no map to speak of
+            refused[trial.arm.name] = str(problem)
             print(f"  {trial.arm.name}: no pairs, because {problem}", file=sys.stderr)
     cnn = next(trial for trial in trials if trial.arm.name == "CNN, Adam")
     compared = compare(cnn.model, chosen, label, reduction.pairs, 0, reduction.samples)
-    text = _lay_out(trials, [], seen, compared, reduction, (some, tests), settings)
+    text = _lay_out(trials, [], seen, refused, compared, reduction, (some, tests), settings)
     if reduction.heads:  # last, as they take as long as all the rest: what is known by then is written
         levels = _heads(some, tests, reduction, settings)
-        text = _lay_out(trials, levels, seen, compared, reduction, (some, tests), settings)
+        text = _lay_out(trials, levels, seen, refused, compared, reduction, (some, tests), settings)
     return text
 
 
@@ -120,14 +125,18 @@ def _heads(some: Images, tests: Images, reduction: Reduction, settings: Settings
     ours = accounts.spending(len(some), min(BATCH, len(some)), NOISE, DELTA, [reduction.epochs])[0].pld
     batch = max(1, round(HEADS[0].batch * len(some) / TUNED_FOR))
     heads = [replace(HEADS[0], epsilon=round(epsilon, 3), batch=batch) for epsilon in (*accounts.QUOTED, ours)]
-    data, _ = whitened(some, tests, settings)
-    return train_levels(data, heads, range(2))
+    data, made_by = whitened(some, tests, settings)
+    levels = train_levels(data, heads, HEAD_SEEDS)
+    configuration: dict[str, object] = {"data": "cifar10", "n": len(some), "features": made_by}
+    write_json(settings.out / f"deck-cifar-{settings.scale}-heads.json", levels, HEAD_SEEDS, configuration)
+    return levels
 
 
 def _lay_out(
     trials: Sequence[Trial],
     levels: Sequence[Level],
     seen: dict[str, Seen],
+    refused: Mapping[str, str],
     compared: Sequence[Compared],
     reduction: Reduction,
     data: tuple[Images, Images],
@@ -166,13 +175,16 @@ def _lay_out(
     text = "\n\n".join(
         [
             f"deck-cifar, scale {settings.scale}: {reduction.sentence()}.",
+            "Scale quick shows that all works; its accuracies and radii say nothing."
+            if settings.scale == "quick"
+            else "",
             tables.epsilons(published, within, PUBLISHED),
             tables.epsilons(own, {}, len(some)) if own else "",
             tables.accuracies(trials, len(tests), own[-1] if own else None),
             tables.heads(levels, len(some)) if levels else "",
             tables.costs(trials),
             tables.pairs(rows, reduction.pairs, sign),
-            _without(trials, seen),
+            _without(refused),
             tables.side_by_side(compared, reduction.pairs, "CNN, Adam"),
             f"Seed 0. Configuration {store.digest(configuration)}. "
             + ", ".join(f"{name} {number}" for name, number in _versions().items())
@@ -201,6 +213,7 @@ def _lay_out(
         ],
         "heads": [{"epsilon": level.epsilon, "accuracies": level.accuracies} for level in levels],
         "pairs": rows,
+        "refused": dict(refused),
         "cosine_of_equal_maps": sign,
         "side_by_side": [asdict(row) for row in compared],
     }
@@ -210,10 +223,9 @@ def _lay_out(
     return f"{text}\n\nDetails: {path}.json, {path}.md, {path}.png (pairs; they show images of the data set)."
 
 
-def _without(trials: Sequence[Trial], seen: Mapping[str, Seen]) -> str:
-    """Which models have no pairs: their maps were refused."""
-    names = [trial.arm.name for trial in trials if trial.arm.name not in seen]
-    return "" if not names else f"Refused, as rounding decides their maps: {', '.join(names)}."
+def _without(refused: Mapping[str, str]) -> str:
+    """Which models have no pairs, each with the reason that was given."""
+    return "\n".join(f"No pairs of {name}: {problem}" for name, problem in refused.items())
 
 
 def _keras_cosine(maps: torch.Tensor) -> torch.Tensor:
