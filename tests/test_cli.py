@@ -252,7 +252,14 @@ def test_another_explainer_explains_the_chosen_model(call: Call, demo: Path, tmp
         assert said.code == 0, said.err
         pictures[name] = out.read_bytes()
     assert len(set(pictures.values())) >= 3
-    for name, sentence in (("grad_cam", "did you mean 'grad-cam'?"), ("grad-cam", "the model has no convolution")):
+    for name, sentence in (
+        ("grad_cam", "did you mean 'grad-cam'?"),
+        ("grad-cam", "the model has no convolution"),
+        (
+            "robust-topk",
+            "needs a degree of its own ('explainability'), and the run's is of 'smoothgrad': choose one without",
+        ),
+    ):
         said = call("explain", demo, photo, "--explainer", name, "--out", tmp_path / "never.png")
         assert (said.code, sentence in said.err) == (2, True)
     assert not (tmp_path / "never.png").exists()

@@ -91,3 +91,15 @@ def test_a_kind_holds_its_bounds() -> None:
         share.check(Decimal("1.1"))
     with pytest.raises(InputError, match=r"^noise=-0\.1 must be at least 0\.$"):
         DegreeKind("noise", "up").check(Decimal("-0.1"))
+
+
+@pytest.mark.parametrize("value", ["a", None, Decimal("nan"), float("nan")])
+def test_a_degree_that_is_no_number_is_one_sentence(value: object) -> None:
+    with pytest.raises(InputError, match=r"^noise must be a number, such as Decimal\('1\.8'\)\.$"):
+        DegreeKind("noise", "up").check(value)  # type: ignore[arg-type]
+
+
+def test_a_plain_number_is_checked_like_a_decimal() -> None:
+    DegreeKind("noise", "up").check(1)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"^noise=-1 must be at least 0\.$"):
+        DegreeKind("noise", "up").check(-1)  # type: ignore[arg-type]

@@ -60,7 +60,10 @@ def _explainer(prepared: Prepared, name: str | None, winner: Standing, trained: 
     kind: DegreeKind = getattr(part, "kind")  # noqa: B009 - every explainer's class has one, a Part need not
     single = kind.low == kind.high
     if not single and kind != prepared.explainer.kind:
-        raise InputError(f"--explainer {name!r} is tuned by {kind.name!r}, of which the run has chosen no degree.")
+        raise InputError(
+            f"--explainer {name!r} needs a degree of its own ({kind.name!r}), and the run's is of"
+            f" {prepared.explainer.name!r}: choose one without a degree, such as 'saliency', or explain from Python."
+        )
     degree = kind.low if single else winner.explainability
     other: Explainer = part(**{getattr(part, "degree_field"): degree})  # noqa: B009
     refused = refusal(name, other.needs, trained.model)

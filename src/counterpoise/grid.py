@@ -60,7 +60,13 @@ class DegreeKind:
     high: Decimal | None = None
 
     def check(self, value: Decimal) -> None:
-        """Raise unless the value is one this degree can take."""
+        """Raise unless the value is one this degree can take; a number will do where a decimal is meant."""
+        try:
+            value = Decimal(str(value))
+        except ArithmeticError:
+            value = Decimal("nan")
+        if value.is_nan():
+            raise InputError(f"{self.name} must be a number, such as Decimal('1.8').")
         if value < self.low or (self.high is not None and value > self.high):
             top = "" if self.high is None else f" and at most {text(self.high)}"
             raise InputError(f"{self.name}={text(value)} must be at least {text(self.low)}{top}.")

@@ -10,6 +10,7 @@ import torch
 from opacus import GradSampleModule
 from torch import Tensor, nn
 
+from counterpoise._check import InputError
 from counterpoise.explainers import BUILTIN
 from counterpoise.interface import Trained
 from counterpoise.testing import check_explainer
@@ -44,6 +45,29 @@ def made(name: str, **options: Any) -> Any:
 def test_it_keeps_its_promises(name: str) -> None:
     assert BUILTIN[name].name == name
     check_explainer(made(name))
+
+
+@pytest.mark.parametrize("name", BUILTIN)
+def test_what_cannot_be_explained_is_one_sentence_from_every_explainer(name: str) -> None:
+    """A map of NaN, or a class counted from the end, would pass for an answer; a certificate of NaN for a proof."""
+    model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.Tanh(), nn.Flatten(), nn.Linear(144, 3))
+    (images, _), explainer = some(2), made(name)
+    for missing in (float("nan"), float("inf")):
+        broken = images.clone()
+        broken[1, 0, 2, 3] = missing
+        with pytest.raises(
+            InputError, match=r"images\[1\] has a pixel that is no finite number; leave the image out\.$"
+        ):
+            explainer.explain(model, broken, torch.tensor([0, 1]), rng())
+    with pytest.raises(InputError, match=r"target must hold class indices below 3, as the model has, not 3\.$"):
+        explainer.explain(model, images, torch.tensor([0, 3]), rng())
+    with pytest.raises(InputError, match=r"target must hold class indices, 0 or above, not -1\.$"):
+        explainer.explain(model, images, torch.tensor([-1, 0]), rng())
+    with pytest.raises(
+        InputError, match=r"images must be at least one, and floating point .* not torch\.float32 \[1, 8, 8\]"
+    ):
+        explainer.explain(model, images[0], torch.tensor([0]), rng())
+    assert explainer.explain(model, images, torch.tensor([0, 2]), rng()).maps.isfinite().all()
 
 
 class Trouble(nn.Module):

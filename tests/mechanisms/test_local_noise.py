@@ -235,7 +235,27 @@ def test_wrong_settings(task: Task) -> None:
         LocalNoise(Decimal(0))
     with pytest.raises(InputError, match=r"^block=3 must divide the images' 8 x 8 pixels\.$"):
         LocalNoise(Decimal(1), block=3).train(task, generator(0))
+    with pytest.raises(InputError, match=r"^block=3 must divide the images' 8 x 8 pixels\.$"):
+        LocalNoise(Decimal(1), block=3).guarantees(task)  # told before any training
+    with pytest.raises(InputError, match=r"^then='dp-sgd' must be a mechanism, such as DPSGD\(noise=1\)"):
+        LocalNoise(Decimal(1), then="dp-sgd")  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"^delta=0 must be above 0 and below 1 for Gaussian noise; Laplace"):
         least_gaussian(1.0, 0.0)
     with pytest.raises(InputError, match="distribution='cauchy' must be one of 'gaussian', 'laplace'"):
         LocalNoise(Decimal(1), distribution="cauchy")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 10, 10), (2, 1, 9, 9), (2, 3, 8, 8), (1, 8, 8), (2, 1, 4, 4)])
+def test_an_image_of_another_size_is_refused_as_its_noise_would_be_too_little(shape: tuple[int, ...]) -> None:
+    noisy = Noisy(least_gaussian(1.0, 1e-5), (1, 8, 8), 2, 0)
+    with pytest.raises(InputError, match=r"^images to hide must be \[n, 1, 8, 8\], not \[.*\]\.$"):
+        noisy(torch.rand(shape))
+    assert noisy(torch.rand(2, 1, 8, 8)).shape == (2, 1, 8, 8)
+
+
+@pytest.mark.parametrize("missing", [math.nan, math.inf])
+def test_a_pixel_that_no_noise_hides_is_refused(missing: float) -> None:
+    image = torch.rand(1, 1, 8, 8, generator=generator(0))
+    image[0, 0, 2, 3] = missing
+    with pytest.raises(InputError, match="has a pixel that is no finite number, which no noise hides"):
+        Noisy(least_gaussian(1.0, 1e-5), (1, 8, 8), 1, 0)(image)

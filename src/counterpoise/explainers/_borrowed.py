@@ -73,14 +73,21 @@ def input_gradient(model: nn.Module, images: Tensor, target: Tensor) -> Tensor:
 
 
 def check_request(images: Tensor, target: Tensor) -> None:
-    """Raise unless the images are a batch with one class index each."""
+    """Raise unless the images are a batch of finite pixels with one class index each."""
     if images.ndim != 4 or not images.is_floating_point() or not len(images):
         raise InputError(
             "images must be at least one, and floating point"
             f" [n, channels, height, width], not {images.dtype} {list(images.shape)}."
+        )
+    finite = images.flatten(1).isfinite().all(1)
+    if not bool(finite.all()):
+        raise InputError(
+            f"images[{int(finite.int().argmin())}] has a pixel that is no finite number; leave the image out."
         )
     if target.shape != images.shape[:1] or target.dtype != torch.int64:
         raise InputError(
             f"target must hold one int64 class index for each of the {len(images)} images,"
             f" not {target.dtype} {list(target.shape)}."
         )
+    if bool((target < 0).any()):
+        raise InputError(f"target must hold class indices, 0 or above, not {int(target.min())}.")

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
+from counterpoise._check import InputError
 from counterpoise.training import channels_last
 
 FAST = 3 * 2**20
@@ -34,16 +35,27 @@ class Place:
 
 @dataclass(frozen=True)
 class Probe:
-    """`values` activations an image, `arrange` brings images into the fast layout, `places` give feature maps."""
+    """`values` activations an image, `arrange` brings images into the fast layout, `places` give feature maps.
+
+    The model tells `classes` apart.
+    """
 
     values: int
     arrange: Callable[[Tensor], Tensor]
     places: tuple[Place, ...]
+    classes: int
 
     @property
     def rows(self) -> int:
         """How many images to send through at a time."""
         return max(1, FAST // self.values, min(ENOUGH, MOST // self.values))
+
+    def check(self, target: Tensor) -> None:
+        """Raise unless the model has every class asked about."""
+        if int(target.max()) >= self.classes:
+            raise InputError(
+                f"target must hold class indices below {self.classes}, as the model has, not {int(target.max())}."
+            )
 
     def counts(self, total: int) -> list[int]:
         """So many images or samples in even parts of at most `rows`."""
@@ -107,8 +119,8 @@ def _look(model: nn.Module, image: Tensor, arrange: Callable[[Tensor], Tensor]) 
     handles = [m.register_forward_hook(partial(look, name, next(m.children(), None) is None)) for name, m in modules]
     try:
         with torch.no_grad():
-            model(arrange(image))
+            answer = model(arrange(image))
     finally:
         for handle in handles:
             handle.remove()
-    return Probe(values, arrange, tuple(places))
+    return Probe(values, arrange, tuple(places), answer.shape[-1])

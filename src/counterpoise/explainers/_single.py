@@ -47,6 +47,7 @@ class Single(ABC):
         done = 0
         with borrowed(trained) as model:
             probed = probe(model, images)
+            probed.check(target)
             chunks = probed.counts(len(images))  # memory stays the same however many images there are
             for x, y in zip(torch.split(images, chunks), torch.split(target, chunks), strict=True):
                 parts.append(self._explain(model, probed.arrange(x), y, rng.initial_seed()))

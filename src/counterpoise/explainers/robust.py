@@ -20,6 +20,7 @@ from counterpoise.explainers._bounds import Vector, leaving
 from counterpoise.explainers._certify import Bound, Claim, Distribution, Norm, certify
 from counterpoise.explainers._confidence import Bounds
 from counterpoise.explainers._noise import ImageNoise
+from counterpoise.explainers._probe import probe
 from counterpoise.explainers._scoring import SCORINGS, scored
 from counterpoise.grid import DegreeKind
 from counterpoise.interface import Explanation, Trained
@@ -105,6 +106,7 @@ class RobustTopK:
         units = self._units(images)
         claim = self._claim(SCORINGS[self.scoring](self.k, units), images[0].numel())
         with borrowed(trained) as model:
+            probe(model, images).check(target)
             self._check_steady(model, images[:1], target[:1])
             # One image at a time, so that a map cannot depend on its neighbours in a batch by as much as a bit.
             found = [

@@ -88,6 +88,7 @@ class _Noisy(ABC):
         done = 0
         with borrowed(trained) as model:
             probed = probe(model, images)
+            probed.check(target)
             blocks = even(len(images), max(1, probed.rows // probed.counts(self.samples)[0]))
             for x, y in zip(torch.split(images, blocks), torch.split(target, blocks), strict=True):
                 gradients = NoisyGradients(model, probed, x, y)

@@ -51,6 +51,8 @@ class LocalNoise:
         self.kind.check(self.local_epsilon)
         one_of(("gaussian", "laplace"), distribution=self.distribution)
         at_least(1, block=self.block)
+        if not isinstance(self.then, Mechanism):
+            raise InputError(f"then={self.then!r} must be a mechanism, such as DPSGD(noise=1): give it from Python.")
 
     def noise(self, task: Task) -> Gaussian | Laplace:
         """The least noise that keeps epsilon, in units of the sensitivity."""
@@ -61,6 +63,7 @@ class LocalNoise:
     def guarantees(self, task: Task) -> tuple[Guarantee, ...]:
         """The local one, and what the inner mechanism proves of the model: the noise is drawn image by image and looks
         at no other, so one image more is still one noisy image more. They are two notions, and are not added."""
+        self._noisy(task, 0)  # raises where the blocks do not fit
         gaussian = self.distribution == "gaussian"
         local = Guarantee(
             "local-dp",
@@ -106,7 +109,7 @@ class Noisy(nn.Module):
         channels, height, width = shape
         if height % block or width % block:
             raise InputError(f"block={block} must divide the images' {width} x {height} pixels.")
-        self.noise, self.block = noise, block
+        self.noise, self.block, self.shape = noise, block, tuple(shape)
         self.numbers = channels * (height // block) * (width // block)
         if seed is not None:
             self.register_buffer("seed", torch.tensor(seed))
@@ -118,7 +121,13 @@ class Noisy(nn.Module):
         return float(self.numbers ** (1 / self.noise.norm))
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """The hidden images, in the same size."""
+        """The hidden images, in the same size. The noise is made for one size: of a larger image it would hide less."""
+        if pixels.shape[1:] != self.shape or pixels.ndim != 4:
+            raise InputError(
+                f"images to hide must be [n, {', '.join(map(str, self.shape))}], not {list(pixels.shape)}."
+            )
+        if not bool(pixels.isfinite().all()):  # it would stay what it is, and tell where it was
+            raise InputError("an image to hide has a pixel that is no finite number, which no noise hides.")
         # Cut first: an image outside [0, 1] would be further from others than the noise is made for.
         inside = pixels.detach().clamp(0, 1)
         averages = nn.functional.avg_pool2d(inside, self.block) if self.block > 1 else inside
