@@ -14,6 +14,7 @@ from counterpoise.measures.class_leakage import (
     LinearLeak,
     NeighbourLeak,
     NetworkLeak,
+    PrincipalAxes,
 )
 from counterpoise.measures.explainability_gain import ExplainabilityGain
 from counterpoise.measures.fairness import (
@@ -52,6 +53,7 @@ OF_HIDDEN: tuple[type[Measure], ...] = (
     CodeLength,
     ClusterMatch,
     ClusterInformation,
+    PrincipalAxes,
     AgreementGap,
     Alignment,
     WorstGroupAccuracy,

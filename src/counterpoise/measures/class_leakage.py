@@ -17,9 +17,9 @@ from torch import Tensor
 from counterpoise.interface import Level, Outcome
 from counterpoise.measures import code_length
 from counterpoise.measures._interval import Values, bootstrap
-from counterpoise.measures.clusters import Clusters, clusters
+from counterpoise.measures.clusters import Clusters, axes_needed, clusters, information
 from counterpoise.measures.probes import Material, Reading, best, erased, material, read
-from counterpoise.measures.unit_agreement import agreement, within_and_between
+from counterpoise.measures.unit_agreement import gap
 from counterpoise.record import Measurement
 from counterpoise.representation import alignment as pairs
 from counterpoise.representation.layers import features
@@ -188,8 +188,8 @@ class LeakAfterErasure:
 class LeakChance:
     """p-value of "the rows tell nothing": how often permuted test classes are met as well by the best probe.
 
-    999 permutations, so .001 at least. Unit: probability. Higher is better (small: the class is told). Exact, given
-    the permutations.
+    999 permutations, so .001 at least. Unit: probability. Higher is better (small: the class is told). Exact, given the
+    permutations: a p-value needs no interval.
     """
 
     name: ClassVar[str] = "leak_p_value"
@@ -246,7 +246,10 @@ class ClusterMatch:
 
 @dataclass(frozen=True)
 class ClusterInformation:
-    """Normalised mutual information of k-means clusters and hidden classes. Unit: share. Lower is better. Exact."""
+    """Normalised mutual information of k-means clusters and hidden classes. Unit: share. Lower is better.
+
+    Interval: over halves of the test images, clusters fitted anew to each from where they are.
+    """
 
     name: ClassVar[str] = "cluster_nmi"
     level: ClassVar[Level] = "training"
@@ -257,15 +260,35 @@ class ClusterInformation:
 
     def __call__(self, baseline: Outcome, candidate: Outcome) -> Measurement:
         """Of the test images' clusters."""
-        return Measurement.exact(candidate.once(Clustering(self.at)).information)
+        return information(candidate.once(Clustering(self.at)))
+
+
+@dataclass(frozen=True)
+class PrincipalAxes:
+    """How many principal axes hold 95 % of the energy of the rows. Tartaglione and Grangetto 2020.
+
+    Unit: axes. Higher is better: rows that lie along few axes are few kinds of rows. It asks for no class, so it says
+    less than any reader. Interval: bootstrap over test images, axes kept.
+    """
+
+    name: ClassVar[str] = "principal_axes"
+    level: ClassVar[Level] = "training"
+    unit: ClassVar[str] = "axes"
+    higher_is_better: ClassVar[bool] = True
+    needs: ClassVar[frozenset[str]] = HIDDEN
+    at: str = ""
+
+    def __call__(self, baseline: Outcome, candidate: Outcome) -> Measurement:
+        """Of the test rows."""
+        return axes_needed(candidate.once(Clustering(self.at)).squares)
 
 
 @dataclass(frozen=True)
 class AgreementGap:
     """On/off agreement of units within hidden classes minus between them. Tartaglione and Grangetto 2020, eq. 13.
 
-    Unit: difference of two rates. Lower is better. Around 0 where which units are on does not tell the class. Exact for
-    these test images.
+    Unit: difference of two rates. Lower is better. Around 0 where which units are on does not tell the class. Interval:
+    bootstrap over test images of each image's part in it.
     """
 
     name: ClassVar[str] = "agreement_gap"
@@ -278,8 +301,7 @@ class AgreementGap:
     def __call__(self, baseline: Outcome, candidate: Outcome) -> Measurement:
         """Mean of the diagonal minus mean of the rest."""
         _, _, rows, classes = candidate.once(Rows(self.at))
-        within, between = within_and_between(agreement(rows, classes))
-        return Measurement.exact(within - between)
+        return gap(rows, classes)
 
 
 @dataclass(frozen=True)
@@ -302,7 +324,7 @@ class Alignment:
         """Each image's mean cosine with the others of its class, averaged class by class."""
         _, _, rows, classes = candidate.once(Rows(self.at))
         own = [pairs.unit(rows[group]).double() for group in pairs.groups(classes) if len(group) > 1]
-        parts = [(units @ units.sum(0) - units.square().sum(1)) / (len(units) - 1) for units in own]
+        parts = [_twice((units @ units.sum(0) - units.square().sum(1)) / (len(units) - 1)) for units in own]
         width = len(own)
         table = np.zeros((sum(map(len, own)), 2 * width))
         number = np.repeat(np.arange(width), [len(units) for units in own])
@@ -314,3 +336,8 @@ class Alignment:
             return found
 
         return bootstrap(table, mean_over_classes)
+
+
+def _twice(means: Tensor) -> Tensor:
+    """Each image's mean over pairs, twice as far from theirs: what it moves, being in its own pairs and in others'."""
+    return 2 * means - means.mean()

@@ -10,6 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from counterpoise.measures._interval import bootstrap
+from counterpoise.record import Measurement
+
 
 def agreement(rows: Tensor, classes: Tensor) -> NDArray[np.float64]:
     """[C, C]: over pairs of one image of class a and another of class b, the mean share of units both on or both off.
@@ -32,3 +35,28 @@ def within_and_between(rates: NDArray[np.float64]) -> tuple[float, float]:
     """The mean of the diagonal, and of what is off it: near each other, where the units do not tell the class."""
     own = np.eye(len(rates), dtype=bool)
     return float(np.nanmean(rates[own])), float(rates[~own].mean())
+
+
+def gap(rows: Tensor, classes: Tensor) -> Measurement:
+    """Within minus between, with an interval over images.
+
+    A mean over pairs moves with an image through all the pairs that it is in, twice its own mean (Hoeffding 1948). Each
+    image's share in the gap, so counted, is drawn again; drawing the images themselves again would pair an image
+    with itself.
+    """
+    rates = agreement(rows, classes)
+    within, between = within_and_between(rates)
+    on = (rows.flatten(1) > 0).double()
+    present = classes.bincount().nonzero().flatten()
+    own = classes[:, None] == present
+    sizes, count = own.sum(0).double(), len(present)
+    means = torch.stack([on[own[:, c]].mean(0) for c in range(count)])
+    each = (on @ means.T + (1 - on) @ (1 - means).T) / on.shape[1]
+    size = sizes[own.int().argmax(1)]
+    several = int((sizes > 1).sum())
+    itself = torch.where(size > 1, (each[own] * size - 1) / (size - 1).clamp(min=1), torch.nan)
+    centre = torch.from_numpy(rates)[own.int().argmax(1)]
+    inside = torch.nan_to_num(2 * (itself - centre[own])) / several
+    outside = 2 * torch.where(own, 0, each - centre).sum(1) / (count * (count - 1))
+    shares = (inside - outside) * len(on) / size
+    return bootstrap((within - between + shares).numpy())
