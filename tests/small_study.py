@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from counterpoise.study import Study, read
+
 SMALL = """
 name = "small"
 explained_images = 4
@@ -40,3 +44,10 @@ requires = ["noise > 1.5"]
 name = "b"
 """
 """8 trainings: 2 parties x (plain, two noises, one code)."""
+
+
+def small(folder: Path) -> Study:
+    """The study, read from a file in the folder."""
+    path = folder / "study.toml"
+    path.write_text(SMALL)
+    return read(path)
