@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from counterpoise.cli import app
+from counterpoise.study import read
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -62,3 +63,8 @@ def test_every_make_target_the_readme_names_exists() -> None:
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"(?:^|`)make (\w+)", (ROOT / "README.md").read_text(), re.MULTILINE):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.toml")), ids=lambda path: path.name)
+def test_the_examples_are_studies(example: Path) -> None:
+    assert read(example).parties
