@@ -22,7 +22,6 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +142,7 @@ def script() -> Seconds:
         seconds[mode] = timed(lambda mode=mode: epoch_opacus(train, mode))  # type: ignore[misc]
     model = tanh_cnn(train.shape, 10, torch.Generator().manual_seed(0)).eval()
     seconds["logits"] = timed(lambda: [logits(model, images.pixels) for images in (train, test)])
-    seconds["cell"] = timed(lambda: cell(model, test.pixels[prepared.explained], float(Decimal("0.5"))))
+    seconds["cell"] = timed(lambda: cell(model, test.pixels[prepared.explained], 0.5))
     return seconds
 
 

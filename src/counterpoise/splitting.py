@@ -44,7 +44,7 @@ def cut(model: nn.Module, at: str) -> tuple[nn.Module, nn.Module]:
 
     try:
         graph = Tracer().trace(model)
-    except Exception as problem:
+    except Exception as problem:  # whatever a network's own code does when its input is a stand-in
         raise InputError(f"at={at!r}: this network's forward pass cannot be traced ({problem}).") from None
     layer = next((node for node in graph.nodes if node.op == "call_module" and node.target == name), None)
     if layer is None:
