@@ -82,9 +82,7 @@ def test_a_mean_over_pairs_moves_twice_with_each_image() -> None:
     assert inside["once"] < 160
 
 
-@pytest.mark.parametrize(
-    "apart", [2.0, 4.0]
-)  # true values of .56, and of .97: one image in 160 is misplaced
+@pytest.mark.parametrize("apart", [2.0, 4.0])  # true values of .56, and of .97: one image in 160 is misplaced
 def test_information_by_halves(apart: float) -> None:
     draw = blobs(0, apart)
     truth = clusters(*draw(40_000)).information
