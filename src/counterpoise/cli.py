@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from counterpoise import __version__
-from counterpoise._check import InputError, one_of
+from counterpoise._check import InputError, NothingFitsError, one_of
 
 app = typer.Typer(
     name="counterpoise",
@@ -41,7 +41,7 @@ def main() -> None:
         app()
     except InputError as mistake:
         print(f"counterpoise: {mistake}", file=sys.stderr)
-        sys.exit(WRONG_INPUT)
+        sys.exit(INFEASIBLE if isinstance(mistake, NothingFitsError) else WRONG_INPUT)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)

@@ -117,9 +117,13 @@ def fit_classifier(
     learning = model if len(state) == 1 else nn.ModuleList([model, state["penalty"]])  # type: ignore[list-item]
     state["optimiser"] = optimiser = make_optimiser(learning, recipe)
     arrange = fast_layout(model, pixels)
+    steps = recipe.epochs * steps_per_epoch(len(pixels), recipe.batch)
 
     def step(index: int) -> None:
         batch = shuffled_batch(len(pixels), recipe.batch, seed, index) if batches is None else batches(index)
+        if recipe.falling:  # a function of the index, so a resumed training has the same rate
+            for group in optimiser.param_groups:
+                group["lr"] = recipe.learning_rate * (1 - index / steps)
         optimiser.zero_grad()
         with seeded(generator(seed, "dropout", index)):
             loss = _loss(model, arrange(pixels[batch]), labels[batch], penalty, batch)
@@ -127,7 +131,6 @@ def fit_classifier(
         optimiser.step()
 
     learning.train()
-    steps = recipe.epochs * steps_per_epoch(len(pixels), recipe.batch)
     fit(step, steps, state, progress=progress, checkpoint=checkpoint)
     learning.eval()
 

@@ -88,16 +88,7 @@ class Reading:
 
 def material(train: Tensor, train_classes: Tensor, test: Tensor, test_classes: Tensor) -> Material:
     """Balanced and standardised by the training rows; classes with too few images are left out."""
-    enough = [
-        label
-        for label in range(int(max(train_classes.max(), test_classes.max())) + 1)
-        if int((train_classes == label).sum()) >= LEAST_TRAIN and int((test_classes == label).sum()) >= LEAST_TEST
-    ]
-    if len(enough) < 2:
-        raise InputError(
-            f"probes need two classes with {LEAST_TRAIN} training and {LEAST_TEST} test images each, but {len(enough)}"
-            " of the hidden label's classes have so many."
-        )
+    enough = readable(train_classes, test_classes)
     fitted, wanted = _draw(train_classes, enough, MOST_TRAIN, 1)
     asked, truth = _draw(test_classes, enough, MOST_TEST, 2)
     rows, unseen = _narrowed(train[fitted].flatten(1).float(), test[asked].flatten(1).float())
@@ -106,6 +97,21 @@ def material(train: Tensor, train_classes: Tensor, test: Tensor, test_classes: T
     rows, unseen = (rows - mean) / spread, (unseen - mean) / spread
     held = len(rows) // 4
     return Material(rows[held:], wanted[held:], rows[:held], wanted[:held], unseen, truth, len(enough))
+
+
+def readable(train_classes: Tensor, test_classes: Tensor) -> list[int]:
+    """The classes that a reader can learn and be asked about; a sentence where they are not two."""
+    enough = [
+        label
+        for label in range(int(max(train_classes.max(), test_classes.max())) + 1)
+        if int((train_classes == label).sum()) >= LEAST_TRAIN and int((test_classes == label).sum()) >= LEAST_TEST
+    ]
+    if len(enough) < 2:
+        raise InputError(
+            f"probes need at least two hidden classes with {LEAST_TRAIN} training and {LEAST_TEST} test images each,"
+            f" not {len(enough)}; take more images, or hide another label."
+        )
+    return enough
 
 
 def read(given: Material) -> dict[str, Reading]:
