@@ -22,7 +22,16 @@ from torch import Tensor, nn
 from counterpoise._check import InputError, at_least, in_range, one_of, positive
 from counterpoise.interface import Progress
 from counterpoise.mechanisms.filters import Filter
-from counterpoise.training import State, derive, fit, generator, seeded, shuffled_batch
+from counterpoise.training import (
+    State,
+    channels_last,
+    derive,
+    fast_layout,
+    fit,
+    generator,
+    seeded,
+    shuffled_batch,
+)
 
 LEARNS = {1: (True, True), 2: (False, True), 3: (False, False)}
 """Which networks learn beside the filter, by the paper's algorithms: the provider's, the attackers'."""
@@ -35,9 +44,9 @@ class Rules:
 
     `algorithm` 1: all learn; 2: the provider's network stays as it is; 3: the attackers' too. `divergence` 'full'
     compares whole distributions; 'plug-in' is the paper's mean log-ratio at the true class, which can be negative, so
-    that its square rewards leaking. Each step of the filter follows `adversary_steps` of the others. Gradients longer
-    than 1 are cut. Every `check_every` steps, copies of the others learn `refresh` steps more on the filter as it is,
-    and judge it on rows kept aside: the best filter so far is kept.
+    that its square rewards leaking. Each step of the filter follows `adversary_steps` of the attackers' and one of the
+    provider's; gradients longer than 1 are cut. Every `check_every` steps, copies of the others learn `refresh` steps
+    more on the filter as it is and judge it on rows kept aside: the best filter so far is kept.
     """
 
     algorithm: int = 1
@@ -160,7 +169,11 @@ class _Game:
     """The moves: a step of the others, a step of the filter, and the judging."""
 
     def __init__(self, players: Players, learned: Rows, kept: Rows, rules: Rules, seed: int) -> None:
-        self.players, self.learned, self.kept, self.rules, self.seed = players, learned, kept, rules, seed
+        self.players, self.learned, self.rules, self.seed = players, learned, rules, seed
+        networks = (players.filter, players.provider, players.attackers)
+        fast = all(fast_layout(network, learned.rows) is channels_last for network in networks)
+        self.arrange = channels_last if fast else lambda rows: rows
+        self.kept = replace(kept, rows=self.arrange(kept.rows))
         self.sizes = learned.sizes
         # A class that only the rows kept aside have is taken for rare, not for impossible.
         counts = [torch.bincount(s, minlength=n).clamp(min=1) for s, n in zip(learned.secrets, self.sizes, strict=True)]
@@ -184,7 +197,7 @@ class _Game:
         """The others' steps, then the filter's."""
         for move in range(self.rules.adversary_steps):
             number = index * self.rules.adversary_steps + move
-            self._others(self.players, self.others_optimiser, number, "others")
+            self._others(self.players, self.others_optimiser, number, "others", provider_too=move == 0)
         batch = self._batch("filter", index)
         self._modes(self.players, training=False)
         with seeded(generator(self.seed, "chance", "filter", index)):
@@ -210,9 +223,18 @@ class _Game:
         loss, lost, secret = self._loss(players, self.kept, self._noise(self.kept.rows, "judge", 0), alpha)
         return Point(step, alpha, float(secret), float(lost), float(loss))
 
-    def _others(self, players: Players, optimiser: torch.optim.Optimizer, number: int, purpose: str) -> None:
+    def _others(
+        self,
+        players: Players,
+        optimiser: torch.optim.Optimizer,
+        number: int,
+        purpose: str,
+        *,
+        provider_too: bool = True,
+    ) -> None:
         """One step of whoever learns beside the filter, by cross-entropy on what the filter makes now."""
         provider_learns, attackers_learn = LEARNS[self.rules.algorithm]
+        provider_learns = provider_learns and provider_too
         if not (provider_learns or attackers_learn):
             return
         batch = self._batch(purpose, number)
@@ -254,7 +276,8 @@ class _Game:
 
     def _batch(self, purpose: str, number: int) -> Rows:
         size = len(self.learned.rows)
-        return self.learned.take(shuffled_batch(size, self.rules.batch, derive(self.seed, purpose), number))
+        batch = self.learned.take(shuffled_batch(size, self.rules.batch, derive(self.seed, purpose), number))
+        return replace(batch, rows=self.arrange(batch.rows))
 
     def _noise(self, rows: Tensor, purpose: str, number: int) -> Tensor:
         shape = self.players.filter.noise_shape(rows)
