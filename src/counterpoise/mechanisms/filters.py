@@ -1,14 +1,20 @@
 """Filters: networks that turn what they get into something of the same size, partly by chance.
 
-This file needs torch alone, so that it can travel with a filter's weights to where images are made.
+This file needs torch alone (and safetensors to read weights), so that it can travel with them to where images are made:
+
+    from filter import load
+    filtered = load("filter.safetensors")(pixels)  # float32 [n, channels, height, width] in [0, 1]
 """
 
 from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import math
-from typing import TypeVar
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -38,17 +44,24 @@ class Filter(nn.Module):
         """The filtered rows, given the noise."""
         raise NotImplementedError
 
-    def seeded(self: M, seed: int) -> M:
-        """From now on the same image gets the same noise, in any batch; `FRESH` undoes it."""
+    def description(self) -> dict[str, Any]:
+        """What `build` makes an untrained one from."""
+        raise NotImplementedError
+
+    def with_seed(self: M, seed: int) -> M:
+        """From now on the same image gets the same noise, in any batch."""
         self.seed.fill_(seed)
         return self
 
+    def fresh(self) -> None:
+        """From now on every call draws anew."""
+        self.seed.fill_(FRESH)
+
     def forward(self, rows: Tensor) -> Tensor:
         """The filtered rows."""
-        if not len(rows):
-            return rows
         shape = self.noise_shape(rows)
-        if torch.compiler.is_exporting() or int(self.seed) == FRESH:
+        # An exported filter draws anew, and its number of rows is not known yet.
+        if torch.compiler.is_exporting() or not len(rows) or int(self.seed) == FRESH:
             return self.run(rows, torch.randn(shape, dtype=rows.dtype, device=rows.device))
         drawn = torch.stack([torch.randn(shape[1:], generator=self._generator(row)) for row in rows])
         return self.run(rows, drawn.to(rows))
@@ -72,13 +85,17 @@ class UNet(Filter):
         channels, height, wide = self.shape
         self.halvings = max(1, int(math.log2(max(2.0, min(height, wide) / SMALLEST))))
         widths = [width * min(4, 2**level) for level in range(self.halvings + 1)]
-        self.first = _block(channels, width)
+        self.start = _block(channels, width)
         self.down = nn.ModuleList(_block(a, b, 2) for a, b in itertools.pairwise(widths))
         self.middle = _block(widths[-1] + noise, widths[-1])
         self.up = nn.ModuleList(_block(a + b, b) for a, b in zip(widths[:0:-1], widths[-2::-1], strict=True))
         self.last = nn.Conv2d(width, channels, 3, padding=1)
         for weight in self.last.parameters():
             nn.init.zeros_(weight)
+
+    def description(self) -> dict[str, Any]:
+        """Its sizes."""
+        return {"kind": "UNet", "shape": list(self.shape), "width": self.width, "noise": self.noise}
 
     def noise_shape(self, rows: Tensor) -> tuple[int, ...]:
         """Some channels of the smallest maps' size."""
@@ -89,7 +106,7 @@ class UNet(Filter):
 
     def run(self, rows: Tensor, noise: Tensor) -> Tensor:
         """The filtered images."""
-        maps = [self.first(2 * rows - 1)]
+        maps = [self.start(2 * rows - 1)]
         for down in self.down:
             maps.append(down(maps[-1]))
         here = self.middle(torch.cat([maps.pop(), noise], 1))
@@ -107,6 +124,12 @@ class Staged(Filter):
     def __init__(self, first: nn.Module, second: Filter) -> None:
         super().__init__()
         self.first, self.second = first.requires_grad_(False).eval(), second
+
+    def description(self) -> dict[str, Any]:
+        """Both, where the first is one of these filters too."""
+        if not isinstance(self.first, Filter):
+            raise TypeError(f"the first filter, a {type(self.first).__name__}, is not described in this file")
+        return {"kind": "Staged", "first": self.first.description(), "second": self.second.description()}
 
     def noise_shape(self, rows: Tensor) -> tuple[int, ...]:
         """The second's: what the first draws is its own affair."""
@@ -136,6 +159,10 @@ class LinearFilter(Filter):
             # Not zero: there the gradient with respect to B is zero on average, whichever way noise would help.
             self.of_noise.weight.copy_(noise * torch.eye(size))
 
+    def description(self) -> dict[str, Any]:
+        """Its size."""
+        return {"kind": "LinearFilter", "size": self.of_rows.in_features}
+
     def noise_shape(self, rows: Tensor) -> tuple[int, ...]:
         """As many numbers as a row has."""
         return tuple(rows.shape)
@@ -157,6 +184,11 @@ class DenseFilter(Filter):
         for weight in self.learned[-1].parameters():
             nn.init.zeros_(weight)
 
+    def description(self) -> dict[str, Any]:
+        """Its sizes."""
+        last = self.learned[-1]
+        return {"kind": "DenseFilter", "size": last.out_features, "hidden": last.in_features}
+
     def noise_shape(self, rows: Tensor) -> tuple[int, ...]:
         """As many numbers as a row has."""
         return tuple(rows.shape)
@@ -165,6 +197,27 @@ class DenseFilter(Filter):
         """The filtered rows."""
         moved: Tensor = rows + self.learned(torch.cat([rows, noise], 1))
         return moved
+
+
+KINDS: dict[str, Any] = {"UNet": UNet, "Staged": Staged, "LinearFilter": LinearFilter, "DenseFilter": DenseFilter}
+
+
+def build(description: Mapping[str, Any]) -> Filter:
+    """An untrained filter as described."""
+    parts = {key: build(value) if isinstance(value, Mapping) else value for key, value in description.items()}
+    made: Filter = KINDS[str(parts.pop("kind"))](**parts)
+    return made
+
+
+def load(path: str | Path) -> Filter:
+    """A filter from its weights, which carry its description; it draws its noise anew at every call."""
+    from safetensors import safe_open
+
+    with safe_open(path, framework="pt") as file:
+        found = build(json.loads((file.metadata() or {})["filter"]))
+        found.load_state_dict({key: file.get_tensor(key) for key in file.keys()})  # noqa: SIM118 - no mapping
+    found.fresh()
+    return found.eval()
 
 
 def _block(inputs: int, outputs: int, stride: int = 1) -> nn.Sequential:

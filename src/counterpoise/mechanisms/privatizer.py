@@ -154,7 +154,7 @@ class Privatizer:
         kept = min((point for point in points if point.alpha == points[-1].alpha), key=lambda point: point.loss)
         return Trained(
             players.provider.eval(),
-            players.filter.seeded(derive(seed, "released")).eval(),
+            players.filter.with_seed(derive(seed, "released")).eval(),
             facts={"game_secret": kept.secret, "game_lost": kept.lost, "game_loss": kept.loss},
             adversary=_FirstHead(players.attackers, sizes[0]).eval(),
         )
