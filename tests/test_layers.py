@@ -48,6 +48,7 @@ ALLOWED: dict[str, set[str]] = {
     "report": BOTTOM | {"tradeoff"},
     "publish": BOTTOM | {"store", "tradeoff", "report", "privacy"},
     "explaining": PREPARED | {"work"},
+    "releasing": PREPARED | {"explaining"},
     "splitting": PREPARED | {"work", "explaining"},
     "testing": CORE,
     "_progress": {"prepare"},

@@ -96,6 +96,7 @@ class Recipe:
     momentum: float = 0.0
     optimiser: Literal["sgd", "adam"] = "sgd"
     weight_decay: float = 0.0
+    falling: bool = False  # the rate, to 0 in equal steps; private training keeps it
 
 
 @dataclass(frozen=True)

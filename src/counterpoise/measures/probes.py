@@ -109,16 +109,7 @@ class Reading:
 
 def draw(train_classes: Tensor, test_classes: Tensor) -> Draw:
     """Balanced indices; classes with too few images are left out."""
-    enough = tuple(
-        label
-        for label in range(int(max(train_classes.max(), test_classes.max())) + 1)
-        if int((train_classes == label).sum()) >= LEAST_TRAIN and int((test_classes == label).sum()) >= LEAST_TEST
-    )
-    if len(enough) < 2:
-        raise InputError(
-            f"probes need two classes with {LEAST_TRAIN} training and {LEAST_TEST} test images each, but {len(enough)}"
-            " of the hidden label's classes have so many."
-        )
+    enough = tuple(readable(train_classes, test_classes))
     fitted, wanted = _draw(train_classes, enough, MOST_TRAIN, 1)
     asked, truth = _draw(test_classes, enough, MOST_TEST, 2)
     held = len(fitted) // 4
@@ -141,6 +132,21 @@ def rows_of(drawn: Draw, train: Tensor, test: Tensor) -> Material:
     return Material(
         rows[held:], drawn.learn_classes, rows[:held], drawn.choose_classes, unseen, drawn.ask_classes, drawn.count
     )
+
+
+def readable(train_classes: Tensor, test_classes: Tensor) -> list[int]:
+    """The classes that a reader can learn and be asked about; a sentence where they are not two."""
+    enough = [
+        label
+        for label in range(int(max(train_classes.max(), test_classes.max())) + 1)
+        if int((train_classes == label).sum()) >= LEAST_TRAIN and int((test_classes == label).sum()) >= LEAST_TEST
+    ]
+    if len(enough) < 2:
+        raise InputError(
+            f"probes need at least two hidden classes with {LEAST_TRAIN} training and {LEAST_TEST} test images each,"
+            f" not {len(enough)}; take more images, or hide another label."
+        )
+    return enough
 
 
 def read(given: Material) -> dict[str, Reading]:
