@@ -151,12 +151,14 @@ class Trained:
 
     `release` maps images to images of the same shape: the identity where nothing is filtered.
     `facts` are plain numbers of the training worth keeping (final loss, images a second are not: no times).
+    `adversary`, where the release was trained against one, gives logits of the hidden label; it is not stored.
     """
 
     model: nn.Module
     release: nn.Module
     guarantees: tuple[Guarantee, ...] = ()
     facts: Mapping[str, float] = field(default_factory=dict)
+    adversary: nn.Module | None = None
 
 
 @runtime_checkable

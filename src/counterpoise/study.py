@@ -15,9 +15,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from counterpoise._check import InputError
+from counterpoise._check import InputError, naming
 from counterpoise.grid import Grid, text
 from counterpoise.record import Party
+from counterpoise.tradeoff.ranges import check_reachable
 from counterpoise.tradeoff.requirements import parse
 
 
@@ -150,7 +151,8 @@ class Study(_Frozen):
             if not 0 < party.share < float("inf"):
                 raise ValueError(f"parties: {party.name!r} has share={party.share!r}, which must be above 0")
             for words in party.requires:
-                parse(words)
+                with naming(f"parties: {party.name!r}"):
+                    check_reachable(parse(words))
             for mechanism in party.mechanisms:
                 if mechanism not in known:
                     raise ValueError(f"parties: {party.name!r} allows {mechanism!r}, which the study does not have")

@@ -105,12 +105,16 @@ def fit_classifier(
     recipe: Recipe,
     seed: int,
     *,
+    loss: Callable[[Tensor, Tensor], Tensor] = nn.functional.cross_entropy,
     penalty: Penalty | None = None,
     batches: Callable[[int], Tensor] | None = None,
     progress: Progress = lambda done: None,
     checkpoint: Path | None = None,
 ) -> None:
-    """Ordinary cross-entropy training on shuffled batches, or on those chosen, with a penalty where one is given."""
+    """Ordinary cross-entropy training on shuffled batches, or on those chosen, with a penalty where one is given.
+
+    `loss(outputs, labels)` is another one, where the labels are not one class an image.
+    """
     state: dict[str, nn.Module | torch.optim.Optimizer | torch.Generator] = {"model": model}
     if penalty is not None and penalty.learns is not None:
         state["penalty"] = penalty.learns
@@ -126,8 +130,8 @@ def fit_classifier(
                 group["lr"] = recipe.learning_rate * (1 - index / steps)
         optimiser.zero_grad()
         with seeded(generator(seed, "dropout", index)):
-            loss = _loss(model, arrange(pixels[batch]), labels[batch], penalty, batch)
-        loss.backward()  # type: ignore[no-untyped-call]
+            total = _loss(model, arrange(pixels[batch]), labels[batch], loss, penalty, batch)
+        total.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
 
     learning.train()
@@ -135,12 +139,19 @@ def fit_classifier(
     learning.eval()
 
 
-def _loss(model: nn.Module, pixels: Tensor, labels: Tensor, penalty: Penalty | None, batch: Tensor) -> Tensor:
+def _loss(
+    model: nn.Module,
+    pixels: Tensor,
+    labels: Tensor,
+    loss: Callable[[Tensor, Tensor], Tensor],
+    penalty: Penalty | None,
+    batch: Tensor,
+) -> Tensor:
     if penalty is None:
-        return nn.functional.cross_entropy(model(pixels), labels)
+        return loss(model(pixels), labels)
     with listening(model, penalty.at) as heard:
-        loss = nn.functional.cross_entropy(model(pixels), labels)
-        return loss + penalty.of(heard[-1], batch)
+        total = loss(model(pixels), labels)
+        return total + penalty.of(heard[-1], batch)
 
 
 def channels_last(images: Tensor) -> Tensor:

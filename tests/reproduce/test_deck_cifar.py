@@ -16,7 +16,9 @@ from counterpoise._check import InputError
 from counterpoise.interface import Images
 from counterpoise.models.vgg import vgg16
 from counterpoise.privacy import account
-from counterpoise.reproduce import listing
+from counterpoise.reproduce import _deck_pairs as pairs_step
+from counterpoise.reproduce import _deck_training as training_step
+from counterpoise.reproduce import listing, reproduction
 from counterpoise.reproduce._deck_accounts import last_epoch_within, spending, strong_composition
 from counterpoise.reproduce._deck_pairs import Pairs, cosine, pairs_of
 from counterpoise.reproduce._deck_tables import heads, wilson
@@ -24,6 +26,7 @@ from counterpoise.reproduce._deck_training import DECAYING, Arm, Rate, plan_for,
 from counterpoise.reproduce._private_heads import Fixed
 from counterpoise.reproduce._side_by_side import compare, sparsified_radius
 from counterpoise.reproduce.settings import Settings
+from counterpoise.store import Store
 from counterpoise.training import generator
 
 deck = import_module("counterpoise.reproduce.deck_cifar")
@@ -79,6 +82,8 @@ def test_an_arm_learns_is_kept_and_is_taken_up_again(private: bool, tmp_path: Pa
     (kept,) = tmp_path.iterdir()
     kept.write_bytes(b"damaged")
     assert train(arm, data, tests, "object", 3, 0, tmp_path).accuracies == trial.accuracies
+    other = train(arm, images(600, 2), tests, "object", 3, 0, tmp_path)  # as many images, but others
+    assert not torch.equal(next(other.model.parameters()), next(trial.model.parameters()))
     assert plan_for(600, 3).spent().epsilon > 0
 
 
@@ -139,6 +144,94 @@ def test_heads_are_trained_at_the_quoted_and_the_computed_epsilon(
     assert content["configuration"]["features"] == ["every 64th value"]
     assert [row["accuracies"] for row in content["levels"]] == [list(level.accuracies) for level in levels]
     assert "| 0.350 |" in heads(levels, 600)
+
+
+def _small_study(out: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Every step of the study, heads included, on few images and features of a moment."""
+    some, tests = images(300, 0), images(40, 1)
+    parts = [(part.pixels.flatten(1)[:, ::64] / 7, part.labels["object"]) for part in (some, tests)]
+    few = (Arm("CNN, Adam", "small-cnn", False, Rate(0.01), "adam"), Arm("private", "small-cnn", True, DECAYING))
+    monkeypatch.setattr(deck, "arms", lambda width: few)
+    monkeypatch.setattr(deck, "whitened", lambda *_: (Fixed(*parts[0], *parts[1]), ["every 64th value"]))
+    reduction = replace(deck.SCALES["quick"], shown=2, pairs=TINY, samples=(20, 50), heads=True)
+    text: str = deck.study(some, tests, "object", reduction, Settings(None, "quick", out))
+    return text
+
+
+def _stop(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+STEPS = ((training_step, "_run"), (pairs_step, "pairs_of"), (deck, "compare"), (deck, "train_levels"))
+
+
+@pytest.mark.parametrize("at", range(len(STEPS)))
+def test_a_stopped_study_goes_on_where_it_was(at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped in the second call of each step, it makes the rest; once whole, it makes nothing, to the same bytes."""
+    module, name = STEPS[at]
+    real, calls = getattr(module, name), []
+
+    def second(*arguments: object, **options: object) -> object:
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return real(*arguments, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, name, second)
+        with pytest.raises(KeyboardInterrupt):
+            _small_study(tmp_path, patched)
+    resumed = _small_study(tmp_path, monkeypatch)
+    files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert not [path for path in files if path.name.endswith(".part")]
+    with monkeypatch.context() as patched:
+        for each, step in STEPS:
+            patched.setattr(each, step, _stop)
+        assert _small_study(tmp_path, patched) == resumed
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == files
+
+
+def test_damaged_files_are_made_again_to_the_same_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _small_study(tmp_path, monkeypatch)
+    whole = json.loads((tmp_path / "deck-cifar-quick.json").read_text())
+    for folder, count in (("weights", 2), ("pairs", 2), ("trainings", 5)):
+        kept = list((tmp_path / folder).iterdir())
+        assert len(kept) == count
+        for path in kept:
+            path.write_bytes(path.read_bytes()[:20])
+    _small_study(tmp_path, monkeypatch)
+    again = json.loads((tmp_path / "deck-cifar-quick.json").read_text())
+    for name in ("digest", "pairs", "heads", "epsilons"):
+        assert again[name] == whole[name]
+    for name, timed in (("trials", ("cpu_seconds_an_epoch", "peak_mib")), ("side_by_side", ("seconds",))):
+        for one, two in zip(whole[name], again[name], strict=True):
+            assert {k: v for k, v in one.items() if k not in timed} == {k: v for k, v in two.items() if k not in timed}
+
+
+def test_a_folder_that_cannot_be_used_is_refused_before_the_data_are_read(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    for out, reason in ((tmp_path / "file", "File exists"), (tmp_path / "file" / "under", "Not a directory")):
+        with pytest.raises(InputError, match=f"cannot be made \\({reason}\\); name a folder you may write"):
+            reproduction("deck-cifar")(tmp_path / "no data", "quick", out)
+    with pytest.raises(InputError, match="there is no such file or folder; CIFAR-10 is offered at"):
+        reproduction("deck-cifar")(tmp_path / "no data", "quick", tmp_path / "out")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"there is no data_batch_1 or data_batch_1\.bin in it"):
+        reproduction("deck-cifar")(tmp_path / "empty", "quick", tmp_path / "out")
+    part = tmp_path / "out" / "weights" / ".x.safetensors.1.part"
+    part.parent.mkdir()
+    part.write_bytes(b"half")
+    with pytest.raises(InputError, match="data_batch_1"):
+        reproduction("deck-cifar")(tmp_path / "empty", "quick", tmp_path / "out")
+    assert not part.exists()
+    with Store.create(tmp_path / "out").locked(), pytest.raises(InputError, match="another run is at work in this"):
+        reproduction("deck-cifar")(tmp_path / "empty", "quick", tmp_path / "out")
+
+
+def test_files_with_fewer_images_are_not_called_all() -> None:
+    paper = deck.SCALES["paper"]
+    assert paper.sentence(20_000).startswith("20,000 of the deck's 50,000 training images")
+    assert paper.sentence(50_000).startswith("all 50,000 training images")
 
 
 def test_pairs_are_judged_by_whole_maps() -> None:

@@ -37,6 +37,27 @@ BATCH = 64
 
 
 @dataclass(frozen=True)
+class Draw:
+    """Which images are used, equally many of every class: to learn from, to choose by, and to be asked about.
+
+    Classes are numbered anew, 0 ... count - 1; `kept` are their old numbers.
+    """
+
+    kept: tuple[int, ...]
+    learn: Tensor
+    learn_classes: Tensor
+    choose: Tensor
+    choose_classes: Tensor
+    ask: Tensor
+    ask_classes: Tensor
+
+    @property
+    def count(self) -> int:
+        """How many classes there are."""
+        return len(self.kept)
+
+
+@dataclass(frozen=True)
 class Material:
     """Balanced, standardised rows: to learn from, to choose by, and to be asked about. Classes are 0 ... count - 1.
 
@@ -90,19 +111,31 @@ class Reading:
         return float(1 + sum(value >= seen for value in null)) / (1 + PERMUTATIONS)
 
 
-def material(train: Tensor, train_classes: Tensor, test: Tensor, test_classes: Tensor) -> Material:
-    """Balanced and standardised by the training rows; classes with too few images are left out."""
-    enough = readable(train_classes, test_classes)
+def draw(train_classes: Tensor, test_classes: Tensor) -> Draw:
+    """Balanced indices; classes with too few images are left out."""
+    enough = tuple(readable(train_classes, test_classes))
     fitted, wanted = _draw(train_classes, enough, MOST_TRAIN, 1)
     asked, truth = _draw(test_classes, enough, MOST_TEST, 2)
-    rows, unseen = train[fitted].flatten(1).float(), test[asked].flatten(1).float()
+    held = len(fitted) // 4
+    return Draw(enough, fitted[held:], wanted[held:], fitted[:held], wanted[:held], asked, truth)
+
+
+def material(train: Tensor, train_classes: Tensor, test: Tensor, test_classes: Tensor) -> Material:
+    """The rows of a balanced draw, standardised by the training rows."""
+    return rows_of(draw(train_classes, test_classes), train, test)
+
+
+def rows_of(drawn: Draw, train: Tensor, test: Tensor) -> Material:
+    """What was drawn, as rows standardised by the training rows."""
+    held = len(drawn.choose)
+    fitted = torch.cat([drawn.choose, drawn.learn])
+    rows, unseen = train[fitted].flatten(1).float(), test[drawn.ask].flatten(1).float()
     mean, spread = rows.mean(0), rows.std(0)
     spread = torch.where(spread > 1e-6 * spread.max().clamp(min=1e-12), spread, torch.ones(()))
     rows, unseen = (rows - mean) / spread, (unseen - mean) / spread
-    held = len(rows) // 4
     parts, wide = (rows[held:], rows[:held], unseen), rows.shape[1] > WIDEST
     learn, choose, ask = turn(*parts) if wide else parts
-    return Material(learn, wanted[held:], choose, wanted[:held], ask, truth, len(enough), wide)
+    return Material(learn, drawn.learn_classes, choose, drawn.choose_classes, ask, drawn.ask_classes, drawn.count, wide)
 
 
 def readable(train_classes: Tensor, test_classes: Tensor) -> list[int]:
@@ -124,9 +157,9 @@ def read(given: Material) -> dict[str, Reading]:
     """What each family of readers tells."""
     found = {}
     for name, fit in FAMILIES.items():
-        tell = fit(given)
-        by = float((tell(given.choose) == given.choose_classes).float().mean())
-        answers = tell(given.ask).numpy()
+        score = fit(given)
+        by = float((score(given.choose).argmax(1) == given.choose_classes).float().mean())
+        answers = score(given.ask).argmax(1).numpy()
         found[name] = Reading(name, by, answers, given.ask_classes.numpy(), given.count)
     return found
 
@@ -143,15 +176,16 @@ def erased(given: Material) -> Material:
     return replace(given, learn=learn, choose=choose, ask=ask)
 
 
-Tell = Callable[[Tensor], Tensor]
+Score = Callable[[Tensor], Tensor]
+"""Rows to one number a class; the largest is what the reader says."""
 
 
-def linear(given: Material) -> Tell:
+def linear(given: Material) -> Score:
     """Logistic regression."""
     return fitted(nn.Linear(given.learn.shape[1], given.count), given.learn, given.learn_classes)
 
 
-def multilayer(given: Material) -> Tell:
+def multilayer(given: Material) -> Score:
     """One hidden layer of 128 units."""
     with seeded(generator(SEED, "mlp")):
         network = nn.Sequential(
@@ -160,20 +194,20 @@ def multilayer(given: Material) -> Tell:
     return fitted(network, given.learn, given.learn_classes)
 
 
-def nearest(given: Material) -> Tell:
-    """The most frequent class of the 10 nearest training rows; ties go to the nearer sum."""
+def nearest(given: Material) -> Score:
+    """The most frequent class of the 10 nearest training rows, by log(votes + 1/C); ties go to the nearer sum."""
 
-    def tell(rows: Tensor) -> Tensor:
+    def score(rows: Tensor) -> Tensor:
         distances, near = torch.cdist(rows, given.learn).topk(min(NEIGHBOURS, len(given.learn)), largest=False)
         votes = torch.zeros(len(rows), given.count)
         # Nearness breaks ties, and is too small to outvote a neighbour.
         weights = 1 - 1e-3 * distances / distances.amax(1, keepdim=True).clamp(min=1e-12)
-        return votes.scatter_add(1, given.learn_classes[near], weights).argmax(1)
+        return (votes.scatter_add(1, given.learn_classes[near], weights).double() + 1 / given.count).log()
 
-    return tell
+    return score
 
 
-def fitted(network: nn.Module, rows: Tensor, classes: Tensor, least: int = 600, epochs: int = 30) -> Tell:
+def fitted(network: nn.Module, rows: Tensor, classes: Tensor, least: int = 600, epochs: int = 30) -> Score:
     """Trained by Adam with a little weight decay, for at least so many steps; a linear reader starts at zero."""
     if isinstance(network, nn.Linear):
         nn.init.zeros_(network.weight)
@@ -181,13 +215,13 @@ def fitted(network: nn.Module, rows: Tensor, classes: Tensor, least: int = 600, 
     longer = max(epochs, -(-least // steps_per_epoch(len(rows), BATCH)))
     recipe = Recipe(longer, BATCH, learning_rate=2e-3, optimiser="adam", weight_decay=1e-4)
     fit_classifier(network, rows, classes, recipe, SEED)
-    return lambda asked: apply(network, asked).argmax(1)
+    return lambda asked: apply(network, asked)
 
 
-FAMILIES: dict[str, Callable[[Material], Tell]] = {"linear": linear, "knn": nearest, "mlp": multilayer}
+FAMILIES: dict[str, Callable[[Material], Score]] = {"linear": linear, "knn": nearest, "mlp": multilayer}
 
 
-def _draw(classes: Tensor, kept: list[int], most: int, purpose: int) -> tuple[Tensor, Tensor]:
+def _draw(classes: Tensor, kept: tuple[int, ...], most: int, purpose: int) -> tuple[Tensor, Tensor]:
     """Indices of equally many images of each kept class, shuffled, and their classes renumbered."""
     sizes = [int((classes == label).sum()) for label in kept]
     size = min(*sizes, most // len(kept))

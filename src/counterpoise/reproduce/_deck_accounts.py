@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,16 +28,18 @@ class Spending:
 
 def spending(n: int, batch: int, noise: float, delta: float, epochs: Sequence[int]) -> list[Spending]:
     """One line for each number of epochs."""
-    found = []
-    for count in epochs:
-        steps = max(1, round(count * n / batch))
-        rate = batch / n
-        pld, rdp = (
-            account(noise=noise, sample_rate=rate, steps=steps, delta=delta, accountant=accountant)
-            for accountant in ("pld", "rdp")
-        )
-        found.append(Spending(count, pld, rdp, strong_composition(noise, rate, steps, delta)))
-    return found
+    return [_after(count, n, batch, noise, delta) for count in epochs]
+
+
+@functools.cache  # the tables are laid out more than once
+def _after(epochs: int, n: int, batch: int, noise: float, delta: float) -> Spending:
+    steps = max(1, round(epochs * n / batch))
+    rate = batch / n
+    pld, rdp = (
+        account(noise=noise, sample_rate=rate, steps=steps, delta=delta, accountant=accountant)
+        for accountant in ("pld", "rdp")
+    )
+    return Spending(epochs, pld, rdp, strong_composition(noise, rate, steps, delta))
 
 
 def last_epoch_within(goal: float, n: int, batch: int, noise: float, delta: float, accountant: str) -> int:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 from matplotlib import colormaps
 from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from counterpoise import training
+from counterpoise._files import replacing
 from counterpoise.explainers import RobustTopK, SmoothGrad
 from counterpoise.measures.map_attack import MapAttack, most_important, overlap
-from counterpoise.record import Certificate
 
 BLOCK = 4
 """Maps are compared in blocks of 4 x 4 pixels: 64 of a 32 x 32 image."""
@@ -38,32 +41,45 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Seen:
-    """Maps of originals and of attacked images, all as blocks [n, high, wide], and what was certified."""
+    """Maps of originals and of attacked images, and what was certified, image by image.
+
+    `plain` and `smoothed` are [2, n, high, wide], in blocks: the maps of the originals, then those of the attacked.
+    """
 
     images: Tensor
     attacked_plain: Tensor
     attacked_smoothed: Tensor
-    plain: tuple[Tensor, Tensor]
-    smoothed: tuple[Tensor, Tensor]
-    certificates: tuple[Certificate, ...]
+    plain: Tensor
+    smoothed: Tensor
+    radii: Tensor
     predictions: Tensor
-    labels_kept: float
-    contradicted: int
+    labels_kept: Tensor
+    contradicted: Tensor
 
     def row(self, k: int) -> dict[str, float]:
         """One line of the table, all means over images."""
-        radii = [certificate.radius for certificate in self.certificates]
         return {
             "prediction_cosine": float(self.predictions.mean()),
-            "labels_kept": self.labels_kept,
-            "plain_cosine": float(cosine(*self.plain).mean()),
-            "plain_overlap": float(overlap(*self.plain, k).mean()),
-            "smoothed_cosine": float(cosine(*self.smoothed).mean()),
-            "smoothed_overlap": float(overlap(*self.smoothed, k).mean()),
-            "certified_radius": float(np.mean(radii)),
-            "abstained": float(np.mean([radius == 0 for radius in radii])),
-            "contradicted": self.contradicted,
+            "labels_kept": float(self.labels_kept.float().mean()),
+            "plain_cosine": float(cosine(self.plain[0], self.plain[1]).mean()),
+            "plain_overlap": float(overlap(self.plain[0], self.plain[1], k).mean()),
+            "smoothed_cosine": float(cosine(self.smoothed[0], self.smoothed[1]).mean()),
+            "smoothed_overlap": float(overlap(self.smoothed[0], self.smoothed[1], k).mean()),
+            "certified_radius": float(self.radii.mean()),
+            "abstained": float((self.radii == 0).double().mean()),
+            "contradicted": int(self.contradicted.sum()),
         }
+
+
+def kept_pairs(path: Path, model: nn.Module, images: Tensor, settings: Pairs, seed: int) -> Seen:
+    """The pairs from the file, which is named by all that they depend on; made, and kept there, where it is missing."""
+    try:
+        return Seen(**load_file(path))
+    except (FileNotFoundError, SafetensorError, TypeError):  # not there, or damaged: made again
+        seen = pairs_of(model, images, settings, seed)
+    with replacing(path) as beside:
+        save_file({name: value.contiguous() for name, value in vars(seen).items()}, beside)
+    return seen
 
 
 def pairs_of(model: nn.Module, images: Tensor, settings: Pairs, seed: int) -> Seen:
@@ -74,7 +90,7 @@ def pairs_of(model: nn.Module, images: Tensor, settings: Pairs, seed: int) -> Se
     rng = training.generator(seed, "pairs")
     clean = plain.explain(model, images, target, rng).maps
     found = robust.explain(model, images, target, rng)
-    certificates = tuple(certificate for certificate in found.certificates or () if certificate is not None)
+    certificates = [certificate for certificate in found.certificates or () if certificate is not None]
     by_plain = MapAttack(settings.radius, steps=settings.steps)(model, images, target, mask(clean, settings.k), rng)
     adaptive = MapAttack(settings.radius, steps=settings.steps, noise=settings.noise, draws=settings.draws)
     by_noise = adaptive(model, images, target, mask(found.maps, settings.k), rng)
@@ -88,21 +104,19 @@ def pairs_of(model: nn.Module, images: Tensor, settings: Pairs, seed: int) -> Se
     moved_maps = torch.where(worse[:, None, None], again[0], again[1])
     distance = (by_plain - images).flatten(1).norm(dim=1).where(worse, (by_noise - images).flatten(1).norm(dim=1))
     kept = overlap(blocks(found.maps), blocks(moved_maps), settings.k)
-    contradicted = sum(
-        float(share) < float(certificate.beta) and float(far) < certificate.radius
-        for share, far, certificate in zip(kept, distance, certificates, strict=True)
-    )
+    radii = torch.tensor([certificate.radius for certificate in certificates], dtype=torch.float64)
+    promised = torch.tensor([float(certificate.beta) for certificate in certificates], dtype=torch.float64)
     before, after = (training.apply(model, x).softmax(1) for x in (images, by_plain))
     return Seen(
         images,
         by_plain,
         torch.where(worse[:, None, None, None], by_plain, by_noise),
-        (blocks(clean), blocks(plain.explain(model, by_plain, target, rng).maps)),
-        (blocks(found.maps), blocks(moved_maps)),
-        certificates,
+        torch.stack([blocks(clean), blocks(plain.explain(model, by_plain, target, rng).maps)]),
+        torch.stack([blocks(found.maps), blocks(moved_maps)]),
+        radii,
         (before * after).sum(1) / (before.norm(dim=1) * after.norm(dim=1)),
-        float((training.apply(model, by_plain).argmax(1) == target).float().mean()),
-        contradicted,
+        training.apply(model, by_plain).argmax(1) == target,
+        (kept < promised) & (distance < radii),
     )
 
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from counterpoise import store, training
 from counterpoise._files import replacing
+from counterpoise.fingerprint import images_digest, versions
 from counterpoise.interface import Images
 from counterpoise.models import BUILTIN as MODELS
 from counterpoise.privacy import Flat, Gaussian, Plan, Poisson, private_gradient
@@ -63,6 +64,7 @@ class Trial:
     """A trained model, its accuracy after each epoch, and what it cost."""
 
     arm: Arm
+    key: str
     model: nn.Module
     accuracies: tuple[float, ...]
     cpu_seconds: float
@@ -83,7 +85,7 @@ def plan_for(n: int, epochs: int) -> Plan:
 
 
 def train(arm: Arm, train: Images, test: Images, label: str, epochs: int, seed: int, folder: Path) -> Trial:
-    """Train the arm, or load it from the folder if it was trained by the same settings on the same number of images.
+    """Train the arm, or load it from the folder if it was trained by the same settings and code on the same images.
 
     Seconds are of processor time, an epoch on average, without testing; memory is the process's peak in the training.
     `push` is how far the noise alone moves the weights in one step: rate * clip * noise * sqrt(weights) / batch.
@@ -92,7 +94,12 @@ def train(arm: Arm, train: Images, test: Images, label: str, epochs: int, seed: 
     weights = sum(weight.numel() for weight in model.parameters())
     push = arm.rate.first * CLIP * NOISE * math.sqrt(weights) / min(BATCH, len(train)) if arm.private else 0.0
     key = store.digest(
-        [arm.model, dict(arm.options), arm.private, str(arm.rate), arm.optimiser, len(train), len(test), epochs, seed]
+        [
+            [arm.model, dict(arm.options), arm.private, str(arm.rate), arm.optimiser, epochs, seed],
+            [NOISE, CLIP, BATCH, DELTA],
+            [label, images_digest(train, test)],
+            versions(),
+        ]
     )
     path = folder / f"{key}.safetensors"
     kept = _load(model, path)
@@ -102,7 +109,7 @@ def train(arm: Arm, train: Images, test: Images, label: str, epochs: int, seed: 
             tensors = {name: value.contiguous() for name, value in model.state_dict().items()}
             save_file(tensors, beside, metadata={"facts": json.dumps(kept)})
     model.eval()
-    return Trial(arm, model, tuple(kept["accuracies"]), kept["cpu_seconds"], kept["peak_mib"], weights, push)
+    return Trial(arm, key, model, tuple(kept["accuracies"]), kept["cpu_seconds"], kept["peak_mib"], weights, push)
 
 
 def _run(arm: Arm, model: nn.Module, train: Images, test: Images, label: str, epochs: int, seed: int) -> dict[str, Any]:
@@ -141,9 +148,9 @@ def _load(model: nn.Module, path: Path) -> dict[str, Any] | None:
         with safe_open(path, framework="pt") as file:
             facts: dict[str, Any] = json.loads((file.metadata() or {})["facts"])
             tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        model.load_state_dict(tensors)
-    except (FileNotFoundError, SafetensorError, KeyError, RuntimeError):  # not there, or damaged: trained again
+    except (FileNotFoundError, SafetensorError, KeyError):  # not there, or damaged: trained again
         return None
+    model.load_state_dict(tensors)
     return facts
 
 

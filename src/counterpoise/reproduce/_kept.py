@@ -22,8 +22,7 @@ def kept(folder: Path, configuration: Mapping[str, Any], compute: Callable[[], N
     made_from = {**configuration, "versions": {**versions(), "scikit-learn": version("scikit-learn")}}
     digest = store.digest(made_from)
     path = folder / "trainings" / f"{digest}.json"
-    if path.is_file():
-        found: Numbers = json.loads(path.read_bytes())
+    if (found := _sound(path)) is not None:
         return found
     started = time.process_time()
     numbers = compute()
@@ -36,3 +35,11 @@ def kept(folder: Path, configuration: Mapping[str, Any], compute: Callable[[], N
     }
     write(path, json.dumps(content, indent=1, allow_nan=False).encode() + b"\n")
     return content
+
+
+def _sound(path: Path) -> Numbers | None:
+    try:
+        found: Numbers = json.loads(path.read_bytes())
+    except (FileNotFoundError, json.JSONDecodeError, UnicodeDecodeError):  # not there, or damaged: computed again
+        return None
+    return found

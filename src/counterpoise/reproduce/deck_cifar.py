@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from io import BytesIO
+from typing import Any
 
 import torch
 from PIL import Image
@@ -22,12 +23,14 @@ from counterpoise import store
 from counterpoise._check import InputError
 from counterpoise._files import write
 from counterpoise.datasets.cifar10 import Cifar10
+from counterpoise.fingerprint import images_digest
 from counterpoise.interface import Images
 from counterpoise.reproduce import _deck_accounts as accounts
 from counterpoise.reproduce import _deck_tables as tables
-from counterpoise.reproduce._deck_pairs import Pairs, Seen, cosine, gallery, pairs_of
+from counterpoise.reproduce._deck_pairs import Pairs, Seen, cosine, gallery, kept_pairs
 from counterpoise.reproduce._deck_training import BATCH, CLIP, DECAYING, DELTA, NOISE, SMALL, Arm, Trial, train
-from counterpoise.reproduce._private_heads import Level, train_levels, write_json
+from counterpoise.reproduce._kept import kept
+from counterpoise.reproduce._private_heads import Head, Level, train_levels, write_json
 from counterpoise.reproduce._side_by_side import SAMPLES, Compared, compare
 from counterpoise.reproduce.private_cifar10 import HEADS, TUNED_FOR, whitened
 from counterpoise.reproduce.settings import Settings
@@ -52,9 +55,9 @@ class Reduction:
     samples: tuple[int, ...]
     heads: bool
 
-    def sentence(self) -> str:
-        """What was reduced, in words."""
-        size = "all" if self.images is None else f"{self.images:,}"
+    def sentence(self, images: int) -> str:
+        """What was reduced, in words, where the files had so many training images."""
+        size = f"all {images:,}" if images >= PUBLISHED else f"{images:,} of the deck's {PUBLISHED:,}"
         width = "its published width" if self.width == 64 else f"{self.width} channels in its first stage, not 64"
         epochs = "1 epoch" if self.epochs == 1 else f"{self.epochs} epochs"
         return (
@@ -88,12 +91,13 @@ def arms(width: int) -> tuple[Arm, ...]:
 def deck_cifar(settings: Settings) -> str:
     """The Rényi deck on CIFAR-10: its epsilons, its chance accuracy, its cosine of -1; certified and attacked maps."""
     reduction = SCALES[settings.scale]
-    train_images, test_images = Cifar10(root=None if settings.data is None else str(settings.data)).load()
-    return study(train_images, test_images, "object", reduction, settings)
+    with store.Store.create(settings.out).locked():
+        train_images, test_images = Cifar10(root=None if settings.data is None else str(settings.data)).load()
+        return study(train_images, test_images, "object", reduction, settings)
 
 
 def study(train_images: Images, test_images: Images, label: str, reduction: Reduction, settings: Settings) -> str:
-    """Train, account, attack, lay out."""
+    """Train, account, attack, lay out. Each step's result is kept in a file, so that a killed study goes on there."""
     some, tests = (
         part.take(torch.arange(min(most or len(part), len(part))))
         for part, most in ((train_images, reduction.images), (test_images, reduction.test))
@@ -107,12 +111,15 @@ def study(train_images: Images, test_images: Images, label: str, reduction: Redu
     refused: dict[str, str] = {}
     for trial in trials:
         try:
-            seen[trial.arm.name] = pairs_of(trial.model, chosen.pixels, reduction.pairs, 0)
+            name = store.digest([trial.key, asdict(reduction.pairs), len(chosen)])
+            path = settings.out / "pairs" / f"{name}.safetensors"
+            seen[trial.arm.name] = kept_pairs(path, trial.model, chosen.pixels, reduction.pairs, 0)
+            print(f"  {trial.arm.name}: pairs", file=sys.stderr)
         except InputError as problem:  # a training that went astray has no map to speak of
             refused[trial.arm.name] = str(problem)
             print(f"  {trial.arm.name}: no pairs, because {problem}", file=sys.stderr)
     cnn = next(trial for trial in trials if trial.arm.name == "CNN, Adam")
-    compared = compare(cnn.model, chosen, label, reduction.pairs, 0, reduction.samples)
+    compared = _compared(cnn, chosen, label, reduction, settings)
     text = _lay_out(trials, [], seen, refused, compared, reduction, (some, tests), settings)
     if reduction.heads:  # last, as they take as long as all the rest: what is known by then is written
         levels = _heads(some, tests, reduction, settings)
@@ -120,13 +127,38 @@ def study(train_images: Images, test_images: Images, label: str, reduction: Redu
     return text
 
 
+def _compared(trial: Trial, chosen: Images, label: str, reduction: Reduction, settings: Settings) -> list[Compared]:
+    """The methods side by side, each number of samples kept once it is known."""
+    found: list[Compared] = []
+    for count in reduction.samples:
+        made_from = {"side by side": trial.key, "pairs": asdict(reduction.pairs), "shown": len(chosen), "count": count}
+
+        def rows(count: int = count) -> dict[str, Any]:
+            return {"rows": [asdict(row) for row in compare(trial.model, chosen, label, reduction.pairs, 0, (count,))]}
+
+        found += [Compared(**row) for row in kept(settings.out, made_from, rows)["rows"]]
+        print(f"  side by side: {count:,} samples", file=sys.stderr)
+    return found
+
+
 def _heads(some: Images, tests: Images, reduction: Reduction, settings: Settings) -> list[Level]:
     """What works at the quoted and the computed epsilons: the private linear head, with its settings of epsilon 1."""
+    print("  features for the linear heads", file=sys.stderr)
     ours = accounts.spending(len(some), min(BATCH, len(some)), NOISE, DELTA, [reduction.epochs])[0].pld
     batch = max(1, round(HEADS[0].batch * len(some) / TUNED_FOR))
     heads = [replace(HEADS[0], epsilon=round(epsilon, 3), batch=batch) for epsilon in (*accounts.QUOTED, ours)]
     data, made_by = whitened(some, tests, settings)
-    levels = train_levels(data, heads, HEAD_SEEDS)
+    images = images_digest(some, tests)
+    levels = []
+    for head in heads:
+        made_from = {"head": asdict(head), "seeds": list(HEAD_SEEDS), "features": made_by, "images": images}
+
+        def numbers(head: Head = head) -> dict[str, Any]:
+            return {"level": asdict(train_levels(data, [head], HEAD_SEEDS)[0])}
+
+        level = kept(settings.out, made_from, numbers)["level"]
+        levels.append(Level(**{**level, "head": head, "accuracies": tuple(level["accuracies"])}))
+        print(f"  linear head, epsilon {head.epsilon:g}: accuracies {levels[-1].accuracies}", file=sys.stderr)
     configuration: dict[str, object] = {"data": "cifar10", "n": len(some), "features": made_by}
     write_json(settings.out / f"deck-cifar-{settings.scale}-heads.json", levels, HEAD_SEEDS, configuration)
     return levels
@@ -174,7 +206,7 @@ def _lay_out(
     path = settings.out / f"deck-cifar-{settings.scale}"
     text = "\n\n".join(
         [
-            f"deck-cifar, scale {settings.scale}: {reduction.sentence()}.",
+            f"deck-cifar, scale {settings.scale}: {reduction.sentence(len(some))}.",
             "Scale quick shows that all works; its accuracies and radii say nothing."
             if settings.scale == "quick"
             else "",
@@ -220,7 +252,8 @@ def _lay_out(
     write(path.with_suffix(".json"), json.dumps(content, indent=1, allow_nan=False).encode() + b"\n")
     write(path.with_suffix(".md"), text.encode() + b"\n")
     write(path.with_suffix(".png"), _png(list(seen.values())))
-    return f"{text}\n\nDetails: {path}.json, {path}.md, {path}.png (pairs; they show images of the data set)."
+    also = f", {path}-heads.json" if levels else ""
+    return f"{text}\n\nDetails: {path}.json{also}, {path}.md, {path}.png (pairs; they show images of the data set)."
 
 
 def _without(refused: Mapping[str, str]) -> str:

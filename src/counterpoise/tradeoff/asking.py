@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from counterpoise._check import InputError
 from counterpoise.record import Party, Results
+from counterpoise.tradeoff.ranges import check_reachable
 from counterpoise.tradeoff.requirements import parse
 
 
@@ -16,7 +17,7 @@ def with_requirements(parties: Sequence[Party], wishes: Sequence[str]) -> tuple[
     for wish in wishes:
         who, colon, words = wish.rpartition(":")
         who, words = who.strip(), words.strip()
-        parse(words)
+        check_reachable(parse(words))
         if colon and who not in found:
             raise InputError(f"requirement {wish!r}: there is no party {who!r}; parties: {', '.join(found)}.")
         for name in [who] if colon else list(found):
