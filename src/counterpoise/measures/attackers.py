@@ -1,7 +1,8 @@
 """Attackers who want the hidden label from released images, after the release is final: who they are, what they told.
 
-They learn from released training images (as many of every class), are calibrated and chosen on a quarter of those, and
-are asked about released test images once. Each tells what it tells, so the strongest is a lower bound on the leak.
+They learn from released training images (as many of every class), are calibrated and chosen on a fifth that is kept
+aside, which a learned filter has not seen either, and are asked about released test images once. Each tells what it
+tells, so the strongest is a lower bound on the leak.
 
 - `linear`, `knn`, `mlp`: the probes, on pixels.
 - `cnn`: the study's network, fresh.
@@ -104,7 +105,7 @@ def surest(found: dict[str, Attack]) -> Attack:
 def draw(outcome: Outcome) -> Draw:
     """Which images the attackers learn from and are asked about."""
     label = outcome.task.to_hide("an attacker")
-    return probes.draw(outcome.task.train.labels[label], outcome.task.test.labels[label])
+    return probes.draw_apart(outcome.task.train.labels[label], outcome.task.test.labels[label])
 
 
 def raw_network(outcome: Outcome) -> nn.Module:

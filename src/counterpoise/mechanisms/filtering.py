@@ -29,6 +29,7 @@ from counterpoise.training import (
     fast_layout,
     fit,
     generator,
+    kept_aside,
     seeded,
     shuffled_batch,
 )
@@ -125,9 +126,8 @@ def play(
     """
     for alpha in alphas:
         in_range(0, 1, alpha=alpha)
-    order = torch.randperm(len(given.rows), generator=generator(seed, "aside"))
-    aside = order[: min(LARGEST_CHECK, max(1, len(order) // 10))]
-    learned, kept = given.take(order[len(aside) :]), given.take(aside)
+    learned, kept = (given.take(part) for part in kept_aside(len(given.rows)))
+    kept = kept.take(torch.arange(min(LARGEST_CHECK, len(kept.rows))))
     if not len(learned.rows):
         raise InputError(f"a filter cannot be trained on {len(given.rows)} rows: one part is kept aside to judge it.")
     game = _Game(players, learned, kept, rules, seed)
@@ -138,6 +138,8 @@ def play(
         stage, here = divmod(index, rules.steps)
         if here == 0:
             monitor.restart(players, go_on=index > 0)
+        for group in game.filter_optimiser.param_groups:  # it ends where the others can keep up with it
+            group["lr"] = rules.learning_rate * (1 - here / rules.steps)
         game.turn(index, alphas[stage])
         if (here + 1) % rules.check_every == 0 or here + 1 == rules.steps:
             row = stage * checks + -(-(here + 1) // rules.check_every) - 1
