@@ -260,6 +260,22 @@ def test_wrong_requests_are_told_in_a_sentence() -> None:
         certified_overlap(RobustTopK(), images[0], certificates(RobustTopK(), model, images, target)[0], 0)
 
 
+def test_what_does_not_fit_the_network_is_told_before_any_training() -> None:
+    explainer, shape = RobustTopK(k=4), (1, 8, 8)
+    explainer.check_model(network(), shape)
+    with pytest.raises(InputError, match="k=64 must be below the 64 units of a map"):
+        RobustTopK(k=64).check_model(network(), shape)
+    with pytest.raises(InputError, match="block=3 must divide the image of 8 x 8 pixels"):
+        RobustTopK(k=4, block=3).check_model(network(), shape)
+
+    class Draws(nn.Module):
+        def forward(self, images: Tensor) -> Tensor:
+            return (images * torch.rand_like(images)).flatten(1)[:, :3]
+
+    with pytest.raises(InputError, match="the model gives two maps for one image: it draws random numbers"):
+        explainer.check_model(Draws(), shape)
+
+
 def test_laplace_draws_belong_to_the_image_too() -> None:
     images = some(2)[0]
     whole = ImageNoise(images, 1, "laplace").take(4000)
