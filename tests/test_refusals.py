@@ -123,6 +123,13 @@ def test_a_study_that_cannot_run_is_one_sentence_and_writes_nothing(
             r"mechanism 'dp-sgd': noise is what its degrees are, and is given beside them as 3; leave it out\.",
         ),
         (
+            {
+                "explainer": Sweep(part="robust-topk", degrees=["0.25"], k=4, bound="published"),
+                "measures": (Use(part="certified_radius"),),
+            },
+            r"certified_radius is not measured with bound='published', which certifies too much: take bound='best'\.",
+        ),
+        (
             {"explainer": Sweep(part="robust-topk", degrees=["0.25"], k=64)},
             r"explainer 'robust-topk': k=64 must be below the 64 units of a map",
         ),
