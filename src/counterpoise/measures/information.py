@@ -106,8 +106,9 @@ class SecretChance:
 class FixedGap:
     """Advantage of the strongest attacker trained on released images minus that of one trained on raw images.
 
-    By so much would a test with yesterday's attacker flatter the release. Unit: share above chance. Lower is better;
-    around 0 where nothing is filtered. Interval: bootstrap over test images, paired.
+    By so much would a test with yesterday's attacker flatter the release. The latter is the study's network, so where
+    nothing is filtered this is what other readers tell beyond it: compare with the baseline's. Unit: share above
+    chance. Lower is better. Interval: bootstrap over test images, paired.
     """
 
     name: ClassVar[str] = "fixed_gap"
