@@ -66,8 +66,8 @@ class Privatizer:
     adversary_steps: int = 3
     learning_rate: float = 1e-3
     adversary_rate: float = 1e-3
-    check_every: int = 50
-    refresh: int = 25
+    check_every: int = 100
+    refresh: int = 200
     width: int = 16
     noise: int = 8
     climb: Sequence[Decimal] = ()
