@@ -47,12 +47,20 @@ def pixel(secret: Tensor, rng: torch.Generator) -> Tensor:
 
 
 def bar(secret: Tensor, rng: torch.Generator) -> Tensor:
-    """A bar of three pixels somewhere: it stands for class 1, it lies for class 0."""
-    pixels = grey(len(secret), rng)
-    top, left = torch.randint(10, (2, len(secret)), generator=rng)
-    for number in range(3):
-        down, along = secret * number, (1 - secret) * number
-        pixels[torch.arange(len(secret)), 0, top + down, left + along] = 1.0
+    """Six bars of three pixels anywhere, also across the edge: they stand for class 1, they lie for class 0.
+
+    Every pixel is as often part of a bar in one class as in the other. Forty single pixels are as bright.
+    """
+    places, side = torch.arange(len(secret)), 16
+    pixels = grey(len(secret), rng, side)
+    for _ in range(40):
+        top, left = torch.randint(side, (2, len(secret)), generator=rng)
+        pixels[places, 0, top, left] = 1.0
+    for _ in range(6):
+        top, left = torch.randint(side, (2, len(secret)), generator=rng)
+        for number in range(3):
+            down, along = secret * number, (1 - secret) * number
+            pixels[places, 0, (top + down) % side, (left + along) % side] = 1.0
     return pixels
 
 
@@ -81,15 +89,18 @@ def outcome(
     task = Task(part("train", train), part("test", test), "target", small_cnn, hidden="secret")
     network = Same() if model is None else model
     filtered = nn.Identity() if release is None else Release(release)
-    released = [
+    released_train, released_test = (
         images.pixels if release is None else apply(filtered, images.pixels) for images in (task.train, task.test)
-    ]
+    )
     return Outcome(
         task,
         Plain(),
         Decimal(0),
         Trained(network, filtered, adversary=adversary),
-        *released,
-        *(apply(network, pixels) for pixels in (*released, task.test.pixels)),
+        released_train,
+        released_test,
+        train_logits=apply(network, released_train),
+        test_logits=apply(network, released_test),
+        raw_test_logits=apply(network, task.test.pixels),
         seed=0,
     )

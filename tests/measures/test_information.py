@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 from counterpoise import Party, Study, Sweep, run
 from counterpoise._check import InputError
-from counterpoise.interface import Outcome
 from counterpoise.measures import (
     FixedGap,
     InformationLeak,
@@ -26,7 +25,7 @@ from counterpoise.measures import (
     SecretPrivacy,
     UtilityMoved,
 )
-from counterpoise.measures.attackers import attacks, strongest, surest
+from counterpoise.measures.attackers import Attack, attacks, strongest, surest
 from counterpoise.measures.information import _share
 from counterpoise.measures.probes import Reading
 from counterpoise.study import Training, Use
@@ -37,10 +36,6 @@ from counterpoise.training import one_thread
 def _alone() -> Iterator[None]:
     with one_thread():
         yield
-
-
-def measured(measure: Callable[[Outcome, Outcome], object], candidate: Outcome) -> object:
-    return measure(candidate, candidate)
 
 
 def test_what_lies_along_a_pixel_is_read_by_all_and_a_filter_cannot_hide_it_by_turning_it_round() -> None:
@@ -55,29 +50,31 @@ def test_what_lies_along_a_pixel_is_read_by_all_and_a_filter_cannot_hide_it_by_t
     assert FixedGap()(raw, raw).value == pytest.approx(0, abs=0.02)
 
     turned = outcome(pixel, release=lambda pixels: 1 - pixels)
-    assert attacks(raw, turned)["fixed"].reading.leak.value < -0.5  # it says the opposite, or one class
+    assert attacks(raw, turned)["fixed"].reading.leak.value < 0.3  # it guesses, or says the opposite
     assert SecretAdvantage()(raw, turned).low > 0.95
     gap = FixedGap()(raw, turned)
-    assert gap.low > 0.9
-    assert gap.low < gap.value < gap.high or gap.value == pytest.approx(2)
+    assert gap.low > 0.6
+    assert gap.value == pytest.approx(
+        SecretAdvantage()(raw, turned).value - attacks(raw, turned)["fixed"].reading.leak.value, abs=0.02
+    )
 
 
 def test_a_pattern_at_a_random_place_is_read_by_the_convolutions_alone() -> None:
-    raw = outcome(bar, train=3000)
+    raw = outcome(bar, train=1600)
     found = attacks(raw, raw)
     for name in ("linear", "knn", "mlp"):
-        assert found[name].reading.leak.value < 0.35
-    assert found["cnn"].reading.leak.low > 0.7
+        assert found[name].reading.leak.value < 0.45
+    assert found["cnn"].reading.leak.low > 0.75
     assert strongest(found).reading.name == "cnn"
     assert surest(found).reading.name == "cnn"
     assert InformationLeak()(raw, raw).value > found["mlp"].information.value + 0.2
 
 
 def test_where_nothing_is_nothing_is_told() -> None:
-    raw = outcome(nothing, train=600, test=800)
+    raw = outcome(nothing, train=600, test=800, seed=2)
     advantage, nats = SecretAdvantage()(raw, raw), InformationLeak()(raw, raw)
     assert advantage.low < 0 < advantage.high
-    assert abs(nats.value) < 0.02
+    assert -0.06 < nats.value < 0.02  # who was chosen by luck pays for it on the test images
     assert nats.low <= 0
     assert SecretChance()(raw, raw).value > 0.01
     assert SecretPrivacy()(raw, raw).high == 1
@@ -103,7 +100,7 @@ def test_nats_of_a_pixel_that_is_right_so_often(wrong: float) -> None:
         flipped = (torch.rand(len(secret), generator=rng) < wrong).long()
         return pixel(secret ^ flipped, rng)
 
-    raw = outcome(noisy, train=2000, test=1500)
+    raw = outcome(noisy, train=1600, test=1200)
     exact = math.log(2) + wrong * math.log(wrong) + (1 - wrong) * math.log(1 - wrong)
     found = InformationLeak()(raw, raw)
     assert found.value == pytest.approx(exact, abs=0.05)
@@ -196,7 +193,7 @@ def test_a_study_takes_them_of_any_mechanism(tmp_path: Path) -> None:
     asked = ("secret_advantage", "information_leak", "fixed_gap", "secret_moved", "inversion_psnr", "utility_moved")
     study = Study(
         name="asked",
-        data=Use("dots", train=200, test=100),
+        data=Use("dots", train=120, test=60),
         target="position",
         hidden="secret",
         training=Training(epochs=1, batch=32, learning_rate=0.1),
@@ -204,7 +201,7 @@ def test_a_study_takes_them_of_any_mechanism(tmp_path: Path) -> None:
         explainer=Sweep("smoothgrad", degrees=[0], samples=1),
         explained_images=2,
         gallery_images=0,
-        measures=[*asked[:3], Use("secret_moved", b=0.2), *asked[4:]],
+        measures=[Use(name) if name != "secret_moved" else Use(name, b=0.2) for name in asked],
         parties=[Party("one", ("secret_privacy >= 0.1",))],
     )
     records = run(study, tmp_path, executor="serial").records
@@ -212,7 +209,6 @@ def test_a_study_takes_them_of_any_mechanism(tmp_path: Path) -> None:
     for name in (*asked, "secret_privacy"):
         assert name in found["autoencoder"]
     assert found["plain"]["inversion_psnr"].value > found["autoencoder"]["inversion_psnr"].value
-    assert found["plain"]["fixed_gap"].value == pytest.approx(0, abs=0.1)
 
 
 def test_readings_do_not_depend_on_what_was_drawn_before() -> None:
@@ -220,3 +216,25 @@ def test_readings_do_not_depend_on_what_was_drawn_before() -> None:
     first = InformationLeak()(raw, raw)
     torch.manual_seed(99)
     assert InformationLeak()(replace(raw), replace(raw)) == first
+
+
+def test_trying_many_attackers_flatters_none_and_the_one_that_tells_is_found() -> None:
+    """Best of thirty guessers on the images they are judged by looks well above chance; crossed, they do not."""
+    rng = np.random.default_rng(0)
+    classes = rng.integers(2, size=400)
+
+    def attacker(name: str, right: float) -> Attack:
+        answers = np.where(rng.random(400) < right, classes, 1 - classes)
+        sure = torch.nn.functional.one_hot(torch.from_numpy(answers)).double() * 0.2
+        reading = Reading(name, float(rng.normal(right, 0.05)), answers, classes, 2)
+        return Attack(reading, 0.69, sure.log_softmax(1), torch.from_numpy(classes), 100)
+
+    crossed, flattered = [], []
+    for _ in range(40):
+        guessers = {str(number): attacker(str(number), 0.5) for number in range(30)}
+        crossed.append(strongest(guessers).reading.leak.value)
+        flattered.append(max(guess.reading.leak.value for guess in guessers.values()))
+    assert abs(float(np.mean(crossed))) < 0.02
+    assert min(flattered) > 0.05
+    assert strongest({**guessers, "reader": attacker("reader", 0.65)}).reading.name == "reader"
+    assert surest({**guessers, "reader": attacker("reader", 0.65)}).reading.name == "reader"

@@ -22,7 +22,7 @@ from counterpoise.interface import Recipe
 from counterpoise.measures._interval import Values, bootstrap
 from counterpoise.record import Measurement
 from counterpoise.representation.erasure import Eraser
-from counterpoise.training import apply, fit_classifier, generator, seeded, steps_per_epoch
+from counterpoise.training import apply, fit_classifier, generator, kept_aside, seeded, steps_per_epoch
 
 SEED = 20_251
 MOST_TRAIN, MOST_TEST = 4000, 2000
@@ -120,6 +120,23 @@ def draw(train_classes: Tensor, test_classes: Tensor) -> Draw:
     return Draw(enough, fitted[held:], wanted[held:], fitted[:held], wanted[:held], asked, truth)
 
 
+def draw_apart(train_classes: Tensor, test_classes: Tensor) -> Draw:
+    """The same, but chosen by images that a filter that was trained on the others has never seen."""
+    learned, aside = kept_aside(len(train_classes))
+    readable(train_classes, test_classes)
+    enough = tuple(readable(train_classes[aside], test_classes, least=LEAST_TEST))
+    parts = [
+        _draw(classes, enough, most, purpose)
+        for classes, most, purpose in (
+            (train_classes[learned], MOST_TRAIN, 1),
+            (train_classes[aside], MOST_TRAIN // 4, 3),
+            (test_classes, MOST_TEST, 2),
+        )
+    ]
+    (learn, learn_classes), (choose, choose_classes), (ask, ask_classes) = parts
+    return Draw(enough, learned[learn], learn_classes, aside[choose], choose_classes, ask, ask_classes)
+
+
 def material(train: Tensor, train_classes: Tensor, test: Tensor, test_classes: Tensor) -> Material:
     """The rows of a balanced draw, standardised by the training rows."""
     return rows_of(draw(train_classes, test_classes), train, test)
@@ -138,16 +155,16 @@ def rows_of(drawn: Draw, train: Tensor, test: Tensor) -> Material:
     return Material(learn, drawn.learn_classes, choose, drawn.choose_classes, ask, drawn.ask_classes, drawn.count, wide)
 
 
-def readable(train_classes: Tensor, test_classes: Tensor) -> list[int]:
+def readable(train_classes: Tensor, test_classes: Tensor, least: int = LEAST_TRAIN) -> list[int]:
     """The classes that a reader can learn and be asked about; a sentence where they are not two."""
     enough = [
         label
         for label in range(int(max(train_classes.max(), test_classes.max())) + 1)
-        if int((train_classes == label).sum()) >= LEAST_TRAIN and int((test_classes == label).sum()) >= LEAST_TEST
+        if int((train_classes == label).sum()) >= least and int((test_classes == label).sum()) >= LEAST_TEST
     ]
     if len(enough) < 2:
         raise InputError(
-            f"probes need at least two hidden classes with {LEAST_TRAIN} training and {LEAST_TEST} test images each,"
+            f"probes need at least two hidden classes with {least} training and {LEAST_TEST} test images each,"
             f" not {len(enough)}; take more images, or hide another label."
         )
     return enough

@@ -5,7 +5,8 @@ representations from information metrics". The filter Q minimises
 
     (1 - alpha) E[KL(p(u|x) || p(u|q))]^2 + alpha sum_s E[KL(p(s|q) || p(s))]^2
 
-in which the provider's network says p(u|.), and the attackers' p(s|.); the square is of the batch's mean.
+in which the provider's network says p(u|.), and the attackers' p(s|.); the square is of the batch's mean. Where there
+are several attackers, the one to whom s tells most counts: what it reads, hiding it from another is no use.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from counterpoise.training import (
     fast_layout,
     fit,
     generator,
+    kept_aside,
     seeded,
     shuffled_batch,
 )
@@ -45,8 +47,10 @@ class Rules:
     `algorithm` 1: all learn; 2: the provider's network stays as it is; 3: the attackers' too. `divergence` 'full'
     compares whole distributions; 'plug-in' is the paper's mean log-ratio at the true class, which can be negative, so
     that its square rewards leaking. Each step of the filter follows `adversary_steps` of the attackers' and one of the
-    provider's; gradients longer than 1 are cut. Every `check_every` steps, copies of the others learn `refresh` steps
-    more on the filter as it is and judge it on rows kept aside: the best filter so far is kept.
+    provider's; gradients longer than 1 are cut, and the filter's rate falls to 0, so that the others catch up. Every
+    `check_every` steps, attackers as they were at first (for the one in the game may have been led astray) and a copy
+    of the provider's network learn for `refresh` steps on the filter as it is, and judge it on rows kept aside: the
+    best filter so far is kept.
     """
 
     algorithm: int = 1
@@ -56,8 +60,8 @@ class Rules:
     adversary_steps: int = 3
     learning_rate: float = 1e-3
     adversary_rate: float = 1e-3
-    check_every: int = 50
-    refresh: int = 25
+    check_every: int = 100
+    refresh: int = 200
 
     def __post_init__(self) -> None:
         if self.algorithm not in LEARNS:
@@ -72,11 +76,11 @@ class Rules:
 
 
 class Players(nn.Module):
-    """The filter, the provider's network (logits of U), and the attackers': one network, a head for each secret."""
+    """The filter, the provider's network (logits of U), and the attackers': one or several, a head for each secret."""
 
-    def __init__(self, filter: Filter, provider: nn.Module, attackers: nn.Module) -> None:
+    def __init__(self, filter: Filter, provider: nn.Module, *attackers: nn.Module) -> None:
         super().__init__()
-        self.filter, self.provider, self.attackers = filter, provider, attackers
+        self.filter, self.provider, self.attackers = filter, provider, nn.ModuleList(attackers)
 
 
 @dataclass(frozen=True)
@@ -98,8 +102,8 @@ class Rows:
 class Point:
     """The game at one check: information in nats as its networks see it, on rows kept aside.
 
-    `secret` is the mean KL(p(s|q) || p(s)), summed over secrets: about I(S;Q). `lost` is the mean
-    KL(p(u|x) || p(u|q)): about I(U;X|Q). They are estimates by these networks, and bound nothing.
+    `secret`, about I(S;Q), is what the attackers can use: H(S) - cross-entropy, summed over secrets. `lost`, about
+    I(U;X|Q), is the mean KL(p(u|x) || p(u|q)). They are estimates by these networks, and bound nothing.
     """
 
     step: int
@@ -125,9 +129,8 @@ def play(
     """
     for alpha in alphas:
         in_range(0, 1, alpha=alpha)
-    order = torch.randperm(len(given.rows), generator=generator(seed, "aside"))
-    aside = order[: min(LARGEST_CHECK, max(1, len(order) // 10))]
-    learned, kept = given.take(order[len(aside) :]), given.take(aside)
+    learned, kept = (given.take(part) for part in kept_aside(len(given.rows)))
+    kept = kept.take(torch.arange(min(LARGEST_CHECK, len(kept.rows))))
     if not len(learned.rows):
         raise InputError(f"a filter cannot be trained on {len(given.rows)} rows: one part is kept aside to judge it.")
     game = _Game(players, learned, kept, rules, seed)
@@ -138,6 +141,8 @@ def play(
         stage, here = divmod(index, rules.steps)
         if here == 0:
             monitor.restart(players, go_on=index > 0)
+        for group in game.filter_optimiser.param_groups:  # it ends where the others can keep up with it
+            group["lr"] = rules.learning_rate * (1 - here / rules.steps)
         game.turn(index, alphas[stage])
         if (here + 1) % rules.check_every == 0 or here + 1 == rules.steps:
             row = stage * checks + -(-(here + 1) // rules.check_every) - 1
@@ -155,9 +160,9 @@ def play(
     return monitor.trajectory()
 
 
-def logits_by_secret(attackers: nn.Module, rows: Tensor, sizes: Sequence[int]) -> tuple[Tensor, ...]:
-    """The attackers' network's output, cut into one head a secret."""
-    return torch.split(attackers(rows), list(sizes), 1)
+def logits_by_secret(attacker: nn.Module, rows: Tensor, sizes: Sequence[int]) -> tuple[Tensor, ...]:
+    """An attacker's output, cut into one head a secret."""
+    return torch.split(attacker(rows), list(sizes), 1)
 
 
 def divergences(p: Tensor, q: Tensor) -> Tensor:
@@ -165,12 +170,24 @@ def divergences(p: Tensor, q: Tensor) -> Tensor:
     return (p.exp() * (p - q)).sum(1)
 
 
+def usable(logits: Tensor, prior: Tensor, classes: Tensor) -> float:
+    """Nats about the classes that whoever gives these logits has over the prior (log): H - cross-entropy, at least 0.
+
+    The log-posteriors are first drawn towards the prior as far as costs least, for networks are surer than right.
+    """
+    posterior = logits.log_softmax(1)
+    costs = [
+        nn.functional.cross_entropy(prior + share * (posterior - prior), classes) for share in torch.linspace(0, 1, 51)
+    ]
+    return float(costs[0] - min(costs))
+
+
 class _Game:
     """The moves: a step of the others, a step of the filter, and the judging."""
 
     def __init__(self, players: Players, learned: Rows, kept: Rows, rules: Rules, seed: int) -> None:
         self.players, self.learned, self.rules, self.seed = players, learned, rules, seed
-        networks = (players.filter, players.provider, players.attackers)
+        networks = (players.filter, players.provider, *players.attackers)
         fast = all(fast_layout(network, learned.rows) is channels_last for network in networks)
         self.arrange = channels_last if fast else lambda rows: rows
         self.kept = replace(kept, rows=self.arrange(kept.rows))
@@ -181,6 +198,7 @@ class _Game:
         self.filter_weights = [p for p in players.filter.parameters() if p.requires_grad]
         self.filter_optimiser = torch.optim.Adam(self.filter_weights, lr=rules.learning_rate, betas=(0.5, 0.999))
         self.others_optimiser = self._optimiser(players)
+        self.newcomers = copy.deepcopy(players.attackers)
 
     def _optimiser(self, players: Players) -> torch.optim.Optimizer:
         learns = LEARNS[self.rules.algorithm]
@@ -209,8 +227,9 @@ class _Game:
         self.filter_optimiser.step()
 
     def refreshed(self, index: int) -> Players:
-        """A copy in which the others have caught up with the filter."""
+        """A copy in which the provider's network, and attackers who start anew, have learned from this filter."""
         players = copy.deepcopy(self.players)
+        players.attackers.load_state_dict(self.newcomers.state_dict())
         optimiser = self._optimiser(players)
         for move in range(self.rules.refresh):
             self._others(players, optimiser, index * self.rules.refresh + move, "refresh")
@@ -220,8 +239,16 @@ class _Game:
     def judge(self, players: Players, alpha: float, step: int) -> Point:
         """The loss and its parts on the rows kept aside."""
         self._modes(players, training=False)
-        loss, lost, secret = self._loss(players, self.kept, self._noise(self.kept.rows, "judge", 0), alpha)
-        return Point(step, alpha, float(secret), float(lost), float(loss))
+        noise = self._noise(self.kept.rows, "judge", 0)
+        lost = self._loss(players, self.kept, noise, alpha)[1]
+        filtered = players.filter.run(self.kept.rows, noise)
+        read = [logits_by_secret(attacker, filtered, self.sizes) for attacker in players.attackers]
+        told = [
+            max(usable(logits, prior, secret) for logits in heads)
+            for heads, prior, secret in zip(zip(*read, strict=True), self.priors, self.kept.secrets, strict=True)
+        ]
+        loss = (1 - alpha) * float(lost) ** 2 + alpha * sum(value**2 for value in told)
+        return Point(step, alpha, sum(told), float(lost), loss)
 
     def _others(
         self,
@@ -246,8 +273,9 @@ class _Game:
         loss = torch.zeros(())
         with seeded(generator(self.seed, "chance", purpose, number)):
             if attackers_learn:
-                heads = logits_by_secret(players.attackers, filtered, self.sizes)
-                loss = loss + sum(cross(*pair) for pair in zip(heads, batch.secrets, strict=True))
+                for attacker in players.attackers:
+                    heads = logits_by_secret(attacker, filtered, self.sizes)
+                    loss = loss + sum(cross(*pair) for pair in zip(heads, batch.secrets, strict=True))
             if provider_learns:  # the same network for raw and for filtered rows
                 for rows in (batch.rows, filtered):
                     loss = loss + cross(players.provider(rows), batch.utility)
@@ -261,18 +289,21 @@ class _Game:
         with torch.no_grad():
             raw = players.provider(batch.rows).log_softmax(1)
         seen = players.provider(filtered).log_softmax(1)
-        read = [head.log_softmax(1) for head in logits_by_secret(players.attackers, filtered, self.sizes)]
         if self.rules.divergence == "full":
             lost = divergences(raw, seen).mean()
-            told = [
-                divergences(head, prior.expand_as(head)).mean() for head, prior in zip(read, self.priors, strict=True)
-            ]
         else:
             lost = _at(raw - seen, batch.utility).mean()
-            both = zip(read, self.priors, batch.secrets, strict=True)
-            told = [_at(head - prior, secret).mean() for head, prior, secret in both]
-        private = torch.stack([value.square() for value in told]).sum()
-        return (1 - alpha) * lost.square() + alpha * private, lost, torch.stack(told).sum()
+        told = torch.stack([self._told(attacker, filtered, batch.secrets) for attacker in players.attackers]).amax(0)
+        return (1 - alpha) * lost.square() + alpha * told.square().sum(), lost, told.sum()
+
+    def _told(self, attacker: nn.Module, filtered: Tensor, secrets: Sequence[Tensor]) -> Tensor:
+        """I(S;Q) of each secret, as this attacker sees it."""
+        read = [head.log_softmax(1) for head in logits_by_secret(attacker, filtered, self.sizes)]
+        if self.rules.divergence == "full":
+            told = [divergences(head, prior.expand_as(head)) for head, prior in zip(read, self.priors, strict=True)]
+        else:
+            told = [_at(head - prior, s) for head, prior, s in zip(read, self.priors, secrets, strict=True)]
+        return torch.stack([value.mean() for value in told])
 
     def _batch(self, purpose: str, number: int) -> Rows:
         size = len(self.learned.rows)
@@ -312,7 +343,7 @@ class _Monitor(nn.Module):
         """Keep the point, and the players if they are the best."""
         values = (point.step, point.alpha, point.secret, point.lost, point.loss)
         self.points[row] = torch.tensor(values, dtype=torch.float64)
-        if point.loss < float(self.least):
+        if point.loss <= float(self.least):
             self.least.fill_(point.loss)
             self.best.load_state_dict(players.state_dict())
 
