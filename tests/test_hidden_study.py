@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+import torch
+from torch import Tensor
 
 from counterpoise._check import InputError
 from counterpoise.datasets.digits import Digits
@@ -101,6 +103,47 @@ def test_the_hidden_label_is_part_of_the_digest_and_of_the_file() -> None:
 def test_a_label_that_is_not_there_is_told_before_training(changes: dict[str, object], complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
         prepare(study(**changes))
+
+
+@dataclass(frozen=True)
+class Rare(Parity):
+    """As `Parity`, but the first training images alone are of the hidden class 1; all others are of class 0."""
+
+    images: int = 0
+
+    def load(self) -> tuple[Images, Images]:
+        train, test = super().load()
+        hidden = (torch.arange(len(train)) < self.images).long(), (torch.arange(len(test)) < 5).long()
+        return _labelled(train, hidden[0]), _labelled(test, hidden[1])
+
+
+def _labelled(images: Images, rare: Tensor) -> Images:
+    return replace(images, labels={**images.labels, "rare": rare}, classes={**images.classes, "rare": ("no", "yes")})
+
+
+def rare(images: int) -> Study:
+    return study(data=Use(Rare(images)), hidden="rare", parties=[Party("a", ("class_leak <= 0.1",))])
+
+
+@pytest.mark.parametrize(
+    ("images", "complaint"),
+    [
+        (0, r"^hidden='rare' has one class only among the training images of '.*', so there is nothing to hide;"),
+        (7, r"^measure 'class_leak' for party 'a': probes need at least two hidden classes with 8 training and 2 test"),
+    ],
+)
+def test_too_few_images_of_a_hidden_class_are_told_before_training(images: int, complaint: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=complaint):
+        run(rare(images), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    prepare(rare(8)).check_plans()
+
+
+@pytest.mark.parametrize("measure", ["class_leak", "alignment"])
+def test_a_measure_at_a_layer_that_is_not_there_is_told_before_training(measure: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=rf"^measure '{measure}' for party 'a': at='9': the model has no layer of"):
+        run(study(measures=[Use(measure, at="9")]), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_without_a_hidden_label_the_mechanism_is_refused_and_the_rest_goes_on(tmp_path: Path) -> None:

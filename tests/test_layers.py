@@ -13,7 +13,7 @@ import counterpoise
 
 SOURCE = Path(counterpoise.__file__).parent
 BOTTOM = {"_check", "_files", "grid", "record"}
-CORE = BOTTOM | {"interface", "training", "representation"}
+CORE = BOTTOM | {"interface", "training", "representation", "information"}
 ROOMS = {"datasets", "models", "mechanisms", "explainers", "measures"}
 PREPARED = CORE | {"prepare", "fingerprint", "store", "study", "catalogue", "tags", "tradeoff"}
 
@@ -25,6 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "record": {"grid"},
     "interface": BOTTOM,
     "representation": {"_check"},
+    "information": {"_check"},
     "training": BOTTOM | {"interface", "representation"},
     "privacy": CORE,
     **dict.fromkeys(ROOMS - {"mechanisms", "measures"}, CORE),
@@ -47,13 +48,14 @@ ALLOWED: dict[str, set[str]] = {
     "report": BOTTOM | {"tradeoff"},
     "publish": BOTTOM | {"store", "tradeoff", "report", "privacy"},
     "explaining": PREPARED | {"work"},
+    "releasing": PREPARED | {"explaining"},
     "splitting": PREPARED | {"work", "explaining"},
     "testing": CORE,
     "_progress": {"prepare"},
     "_show": {"catalogue", "grid", "plan", "tradeoff"},
 }
 FREE = {"cli", "reproduce", "__init__", "__main__"}
-NO_TORCH = {"_check", "_files", "grid", "record", "tradeoff", "report", "store", "study"}
+NO_TORCH = {"_check", "_files", "grid", "record", "information", "tradeoff", "report", "store", "study"}
 
 
 def room_of(path: Path) -> str:

@@ -213,6 +213,33 @@ def test_training_lowers_the_loss_and_ends_in_evaluation_mode(data: tuple[Tensor
     assert float(nn.functional.cross_entropy(apply(model, data[0]), data[1])) < 0.8 * before
 
 
+def test_a_falling_rate_is_the_loop_by_hand_also_when_resumed(data: tuple[Tensor, Tensor], tmp_path: Path) -> None:
+    recipe = Recipe(epochs=30, batch=8, learning_rate=0.2, falling=True)  # 4 steps an epoch, the last one smaller
+    by_hand = network()
+    for index in range(120):
+        batch = shuffled_batch(30, 8, 0, index)
+        with seeded(generator(0, "dropout", index)):
+            loss = nn.functional.cross_entropy(by_hand(channels_last(data[0][batch])), data[1][batch])
+        found = torch.autograd.grad(loss, list(by_hand.parameters()))
+        with torch.no_grad():
+            for weight, slope in zip(by_hand.parameters(), found, strict=True):
+                weight.sub_(0.2 * (120 - index) / 120 * slope)
+    whole, constant, resumed, path = network(), network(), network(), tmp_path / "half.safetensors"
+    fit_classifier(whole, *data, recipe, seed=0)
+    fit_classifier(constant, *data, Recipe(epochs=30, batch=8, learning_rate=0.2), seed=0)
+    assert torch.allclose(weights(whole), weights(by_hand), atol=1e-4)
+    assert not torch.allclose(weights(constant), weights(by_hand), atol=1e-2)
+
+    def kill(done: float) -> None:
+        if done > 0.9:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        fit_classifier(network(), *data, recipe, seed=0, progress=kill, checkpoint=path)
+    fit_classifier(resumed, *data, recipe, seed=0, checkpoint=path)
+    assert torch.equal(weights(resumed), weights(whole))
+
+
 @given(n=st.integers(0, 20), chunk=st.integers(1, 7))
 def test_apply_in_chunks_equals_apply_at_once(n: int, chunk: int) -> None:
     model = network().train()

@@ -17,6 +17,10 @@ class InputError(ValueError):
     """A user's input breaks a rule; the text names the input, its value, and what to do."""
 
 
+class NothingFitsError(InputError):
+    """The input is in order, and nothing in the run meets what is required: exit code 1."""
+
+
 @contextmanager
 def naming(place: str) -> Iterator[None]:
     """A mistake that is found inside is told with the place it is in: the file, and the key."""

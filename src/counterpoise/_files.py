@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 
 
@@ -26,6 +28,17 @@ def remove_unfinished(folder: Path) -> None:
     """Remove what a process that was killed while writing has left in the folder; nobody else may be writing there."""
     for part in folder.rglob(".*.part"):
         part.unlink(missing_ok=True)
+
+
+def lock(folder: Path) -> TextIOWrapper:
+    """Hold the folder until the file is closed or the process ends, however; BlockingIOError where another holds it."""
+    file = (folder / ".lock").open("a")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise
+    return file
 
 
 def write(path: Path, content: bytes) -> None:

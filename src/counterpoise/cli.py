@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from counterpoise import __version__
-from counterpoise._check import InputError, one_of
+from counterpoise._check import InputError, NothingFitsError, one_of
 
 app = typer.Typer(
     name="counterpoise",
@@ -41,7 +41,7 @@ def main() -> None:
         app()
     except InputError as mistake:
         print(f"counterpoise: {mistake}", file=sys.stderr)
-        sys.exit(WRONG_INPUT)
+        sys.exit(INFEASIBLE if isinstance(mistake, NothingFitsError) else WRONG_INPUT)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
@@ -257,18 +257,52 @@ def explain(
 def export(
     folder: Run,
     split: Annotated[bool, typer.Option("--split", help="as two files that run apart, cut at a layer")] = False,
-    at: Annotated[str | None, typer.Option(help="the layer whose output is sent; default: the mechanism's own")] = None,
-    out: Annotated[Path | None, typer.Option(help="where the files go; default: FOLDER/split")] = None,
+    release: Annotated[
+        bool, typer.Option("--release", help="what images pass before the model, as files that run alone")
+    ] = False,
+    at: Annotated[
+        str | None, typer.Option(help="with --split: the layer whose output is sent; default: the mechanism's own")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="where the files go; default: FOLDER/split or FOLDER/release")
+    ] = None,
     party: Annotated[str | None, typer.Option(help="whose model; default: the first party's")] = None,
     policy: Policy = "unanimous",
     mode: Mode = "measured",
 ) -> None:
-    """Write the chosen model for use elsewhere, and say what the part that leaves the device tells."""
+    """Write the chosen model, or its filter, for use elsewhere, and say what is known about it."""
+    from counterpoise.releasing import chosen_release, export_release
     from counterpoise.splitting import export_split
 
-    if not split:
-        raise InputError("export: say what to write: --split gives two files, cut at a layer.")
-    print(export_split(folder, out or folder / "split", at, party, policy, mode).sentence())
+    if split == release:
+        raise InputError(
+            "export: say what to write, one of: --split (two halves of the model), --release (its filter)."
+        )
+    if split:
+        print(export_split(folder, out or folder / "split", at, party, policy, mode).sentence())
+    elif at is not None:
+        raise InputError("export: --at names a layer to cut at, so it goes with --split.")
+    else:
+        print(export_release(chosen_release(folder, party, policy, mode), out or folder / "release"))
+
+
+@app.command(epilog="Example: counterpoise release runs/faces photos/ --out filtered/")
+def release(
+    folder: Run,
+    photos: Annotated[Path, typer.Argument(help="an image file, or a folder of them")],
+    out: Annotated[Path, typer.Option(help="the folder for filtered images")],
+    party: Annotated[str | None, typer.Option(help="whose filter; default: the first party's")] = None,
+    policy: Policy = "unanimous",
+    mode: Mode = "measured",
+) -> None:
+    """Pass photos through the chosen model's filter: what anybody outside may see of them."""
+    from counterpoise.releasing import chosen_release, release_folder
+
+    try:
+        print(release_folder(chosen_release(folder, party, policy, mode), photos, out))
+    except KeyboardInterrupt:
+        print(f"Stopped: the images in {out} are whole; the same command goes on.", file=sys.stderr)
+        raise typer.Exit(STOPPED) from None
 
 
 @app.command(epilog="Example: counterpoise reproduce abbasi-example")

@@ -14,7 +14,7 @@ from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
 from counterpoise import catalogue
-from counterpoise._check import InputError
+from counterpoise._check import InputError, NothingFitsError
 from counterpoise._files import write
 from counterpoise.grid import DegreeKind, text
 from counterpoise.interface import Explainer, Explanation, Mechanism, Trained
@@ -77,7 +77,10 @@ def _named_only(configuration: dict[str, Any], folder: Path) -> dict[str, Any]:
     parts = [configuration["data"], configuration["model"], configuration["explainer"], *configuration["mechanisms"]]
     for part in [*parts, *configuration["measures"]]:
         if ":" in str(part["part"]):
-            raise InputError(f"{folder}: the part {part['part']!r} was given as a Python object; explain from Python.")
+            raise InputError(
+                f"{folder}: the part {part['part']!r} was given as a Python object, which a folder cannot bring back;"
+                " install it as a plug-in and name it in the study."
+            )
     return configuration
 
 
@@ -88,7 +91,7 @@ def chosen_by(
     folder = store.root
     decision = choose(store.results(), policy, mode)
     if decision.best is None:
-        raise InputError(f"{folder}: there is no single chosen model. {decision.sentence()}")
+        raise NothingFitsError(f"{folder}: there is no single chosen model. {decision.sentence()}")
     winner = decision.best.winner
     configuration = dict(store.manifest().configuration)
     prepared = prepare(parse_study(_named_only(configuration, folder), str(folder)))

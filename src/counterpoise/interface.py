@@ -96,6 +96,7 @@ class Recipe:
     momentum: float = 0.0
     optimiser: Literal["sgd", "adam"] = "sgd"
     weight_decay: float = 0.0
+    falling: bool = False  # the rate, to 0 in equal steps; private training keeps it
 
 
 @dataclass(frozen=True)
@@ -150,12 +151,14 @@ class Trained:
 
     `release` maps images to images of the same shape: the identity where nothing is filtered.
     `facts` are plain numbers of the training worth keeping (final loss, images a second are not: no times).
+    `adversary`, where the release was trained against one, gives logits of the hidden label; it is not stored.
     """
 
     model: nn.Module
     release: nn.Module
     guarantees: tuple[Guarantee, ...] = ()
     facts: Mapping[str, float] = field(default_factory=dict)
+    adversary: nn.Module | None = None
 
 
 @runtime_checkable

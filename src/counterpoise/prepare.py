@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -46,6 +46,14 @@ BASELINE = "plain"
 """The mechanism that every other one is compared with; a study that does not list it gets it."""
 ROLES = ("privacy", "privacy_gain", "explanation", "utility_loss")
 """What a requirement may name besides degrees and measures: each mechanism, or mode, has its own measure for it."""
+
+
+@runtime_checkable
+class ChecksTask(Protocol):
+    """A measure that cannot be taken of every task: it names a layer, or needs some images of a class."""
+
+    def check_task(self, task: Task) -> None:
+        """Raise an InputError unless it can be taken of a model that is trained on this task."""
 
 
 @dataclass(frozen=True)
@@ -134,13 +142,18 @@ class Prepared:
         return found
 
     def check_plans(self) -> None:
-        """Raise where a mechanism's plan cannot be made for a party: a delta too large for its images, say."""
+        """Raise where a party's images or the network do not allow a mechanism's plan, or a measure."""
         for family in self.mechanisms.values():
             mechanism: Mechanism = family.at(family.degrees.values[-1])
             if isinstance(mechanism, Planned) and not self.refusals[family.name]:
                 for party in self.study.parties:
                     with naming(f"mechanism {family.name!r} for party {party.name!r}"):
                         mechanism.guarantees(self.task(party.name))
+        for measure in self.measures.values():
+            if isinstance(measure, ChecksTask):
+                for party in self.study.parties:
+                    with naming(f"measure {measure.name!r} for party {party.name!r}"):
+                        measure.check_task(self.task(party.name))
 
     def _digest(self, party: Party, family: Family, degree: Decimal, seed: int) -> str:
         study = self.study.canonical()
@@ -327,4 +340,9 @@ def _target(name: str | None, hidden: str | None, images: Images) -> str:
     if hidden not in (None, *others):
         rule = f"must be one of the labels of {images.name!r} other than the target {name!r}"
         raise InputError(f"hidden={hidden!r} {rule}: {', '.join(others) or 'none'}.")
+    if hidden is not None and bool((images.labels[hidden] == images.labels[hidden][0]).all()):
+        raise InputError(
+            f"hidden={hidden!r} has one class only among the training images of {images.name!r}, so there is nothing"
+            " to hide; name a label with two or more."
+        )
     return name

@@ -21,16 +21,17 @@ from torch import Tensor, fx, nn
 
 from counterpoise import catalogue
 from counterpoise._check import InputError
-from counterpoise._files import replacing
+from counterpoise._files import lock, replacing
 from counterpoise.explaining import chosen_by
 from counterpoise.grid import text
-from counterpoise.interface import Images, Measure, Mechanism, Task, Trained
+from counterpoise.interface import Images, Measure, Mechanism, Outcome, Task, Trained
 from counterpoise.representation.layers import LAST, find, last_linear
 from counterpoise.store import Store
 from counterpoise.training import apply, one_thread
 from counterpoise.work import outcome
 
 SCHEMA = "counterpoise/half/1"
+NOT_ASKED = "The study names no hidden label, so nobody asked what the output tells (set hidden)."
 
 
 def cut(model: nn.Module, at: str) -> tuple[nn.Module, nn.Module]:
@@ -80,11 +81,32 @@ def halves(trained: Trained, at: str) -> tuple[nn.Module, nn.Module]:
     return nn.Sequential(trained.release, first).eval(), second.eval()
 
 
-def save_half(half: nn.Module, path: Path, described: Mapping[str, Any]) -> None:
-    """The half's own weights, and how to rebuild it."""
-    table = {key: value.detach().clone().contiguous() for key, value in half.state_dict().items()}
-    with replacing(path) as part:
-        save_file(table, part, metadata={"half": json.dumps({"schema": SCHEMA, **described})})
+def save_halves(pair: tuple[nn.Module, nn.Module], out: Path, described: Mapping[str, Any]) -> tuple[Path, Path]:
+    """Each half's own weights, and how to rebuild it, as pi_1.safetensors and pi_2.safetensors in the folder.
+
+    Killed at any moment, the folder never holds halves of two different models: an earlier pair stays until both new
+    ones are written whole, and goes before they take its place.
+    """
+    paths = (out / "pi_1.safetensors", out / "pi_2.safetensors")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with lock(out):
+            for path in paths:
+                for left in out.glob(f".{path.name}.*.part"):
+                    left.unlink()
+            with replacing(paths[0]) as first, replacing(paths[1]) as second:
+                for index, (half, part) in enumerate(zip(pair, (first, second), strict=True)):
+                    table = {key: value.detach().clone().contiguous() for key, value in half.state_dict().items()}
+                    words = json.dumps({"schema": SCHEMA, **described, "index": index})
+                    save_file(table, part, metadata={"half": words})
+                for path in paths:
+                    path.unlink(missing_ok=True)
+    except BlockingIOError:
+        raise InputError(f"--out {out}: another export is writing into this folder; wait for it.") from None
+    except (OSError, SafetensorError) as problem:
+        why = getattr(problem, "strerror", None) or problem
+        raise InputError(f"--out {out}: cannot be written ({why}); name a folder you may write.") from None
+    return paths
 
 
 def load_half(path: str | Path) -> nn.Module:
@@ -157,24 +179,28 @@ def export_split(folder: Path, out: Path, at: str | None, party: str | None, pol
         "degree": text(job.degree),
         "digest": job.digest,
     }
-    paths = (out / "pi_1.safetensors", out / "pi_2.safetensors")
-    for index, (half, path) in enumerate(zip((first, second), paths, strict=True)):
-        save_half(half, path, {**described, "index": index})
     pixels = task.test.pixels
     with one_thread():
         started = time.perf_counter()
         sent = apply(first, pixels)
         rate = len(pixels) / (time.perf_counter() - started)
-    leak = "The study names no hidden label, so nobody asked what the output tells (set hidden)."
-    if task.hidden is not None:
-        measure: Measure = catalogue.find("measures", "class_leak")(at=place)
-        seen = outcome(task, mechanism, job, trained)
-        found = measure(seen, seen)
-        leak = (
-            f"Of {task.hidden}, the best of three probes told {found.value:.3f} above chance [{found.low:.3f},"
-            f" {found.high:.3f}] from it (0: guessing, 1: all); other readers may tell more."
-        )
+    leak = NOT_ASKED if task.hidden is None else _told(outcome(task, mechanism, job, trained), place)
+    paths = save_halves((first, second), out, described)
     return Split(paths, (paths[0].stat().st_size, paths[1].stat().st_size), _width(sent), rate, leak)
+
+
+def _told(seen: Outcome, at: str) -> str:
+    """What the probes read of the hidden label from the layer's output, in words."""
+    hidden = seen.task.hidden
+    measure: Measure = catalogue.find("measures", "class_leak")(at=at)
+    try:
+        found = measure(seen, seen)
+    except InputError as problem:
+        return f"What the output tells of {hidden} is not known: {problem}"
+    return (
+        f"Of {hidden}, the best of three probes told {found.value:.3f} above chance [{found.low:.3f},"
+        f" {found.high:.3f}] from it (0: guessing, 1: all); other readers may tell more."
+    )
 
 
 def _width(sent: Tensor) -> int:

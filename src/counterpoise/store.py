@@ -9,7 +9,6 @@ runs/x/checkpoints/            trainings under way
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from counterpoise._check import InputError
-from counterpoise._files import remove_unfinished, write
+from counterpoise._files import lock, remove_unfinished, write
 from counterpoise.record import Party, Record, Results
 
 _RECORD = TypeAdapter(Record)
@@ -79,16 +78,14 @@ class Store:
     def locked(self) -> Iterator[None]:
         """Hold the folder; a second run in it is refused. The lock goes with the process, however it ends."""
         try:
-            file = (self.root / ".lock").open("a")
+            file = lock(self.root)
+        except BlockingIOError:
+            raise InputError(
+                f"{self.root}: another run is at work in this folder; wait for it, or name another with --out."
+            ) from None
         except OSError as problem:
             raise InputError(f"--out {self.root}: cannot be written ({problem.strerror}).") from None
         with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise InputError(
-                    f"{self.root}: another run is at work in this folder; wait for it, or name another with --out."
-                ) from None
             remove_unfinished(self.root)
             yield
 

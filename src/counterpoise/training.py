@@ -72,6 +72,16 @@ def steps_per_epoch(n: int, batch: int) -> int:
     return max(1, -(-n // batch))
 
 
+def kept_aside(n: int) -> tuple[Tensor, Tensor]:
+    """Indices of n training images to learn from, and of the fifth of them that is kept aside to choose by.
+
+    The same ones for everybody: by what a filter has not seen, its attackers can be chosen without flattering either.
+    """
+    order = torch.randperm(n, generator=generator(0, "kept aside", n))
+    count = min(max(1, n // 5), n)
+    return order[count:].sort().values, order[:count].sort().values
+
+
 def make_optimiser(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     """The recipe's optimiser over the model's trainable parameters."""
     weights = [p for p in model.parameters() if p.requires_grad]
@@ -105,39 +115,53 @@ def fit_classifier(
     recipe: Recipe,
     seed: int,
     *,
+    loss: Callable[[Tensor, Tensor], Tensor] = nn.functional.cross_entropy,
     penalty: Penalty | None = None,
     batches: Callable[[int], Tensor] | None = None,
     progress: Progress = lambda done: None,
     checkpoint: Path | None = None,
 ) -> None:
-    """Ordinary cross-entropy training on shuffled batches, or on those chosen, with a penalty where one is given."""
+    """Ordinary cross-entropy training on shuffled batches, or on those chosen, with a penalty where one is given.
+
+    `loss(outputs, labels)` is another one, where the labels are not one class an image.
+    """
     state: dict[str, nn.Module | torch.optim.Optimizer | torch.Generator] = {"model": model}
     if penalty is not None and penalty.learns is not None:
         state["penalty"] = penalty.learns
     learning = model if len(state) == 1 else nn.ModuleList([model, state["penalty"]])  # type: ignore[list-item]
     state["optimiser"] = optimiser = make_optimiser(learning, recipe)
     arrange = fast_layout(model, pixels)
+    steps = recipe.epochs * steps_per_epoch(len(pixels), recipe.batch)
 
     def step(index: int) -> None:
         batch = shuffled_batch(len(pixels), recipe.batch, seed, index) if batches is None else batches(index)
+        if recipe.falling:  # a function of the index, so a resumed training has the same rate
+            for group in optimiser.param_groups:
+                group["lr"] = recipe.learning_rate * (1 - index / steps)
         optimiser.zero_grad()
         with seeded(generator(seed, "dropout", index)):
-            loss = _loss(model, arrange(pixels[batch]), labels[batch], penalty, batch)
-        loss.backward()  # type: ignore[no-untyped-call]
+            total = _loss(model, arrange(pixels[batch]), labels[batch], loss, penalty, batch)
+        total.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
 
     learning.train()
-    steps = recipe.epochs * steps_per_epoch(len(pixels), recipe.batch)
     fit(step, steps, state, progress=progress, checkpoint=checkpoint)
     learning.eval()
 
 
-def _loss(model: nn.Module, pixels: Tensor, labels: Tensor, penalty: Penalty | None, batch: Tensor) -> Tensor:
+def _loss(
+    model: nn.Module,
+    pixels: Tensor,
+    labels: Tensor,
+    loss: Callable[[Tensor, Tensor], Tensor],
+    penalty: Penalty | None,
+    batch: Tensor,
+) -> Tensor:
     if penalty is None:
-        return nn.functional.cross_entropy(model(pixels), labels)
+        return loss(model(pixels), labels)
     with listening(model, penalty.at) as heard:
-        loss = nn.functional.cross_entropy(model(pixels), labels)
-        return loss + penalty.of(heard[-1], batch)
+        total = loss(model(pixels), labels)
+        return total + penalty.of(heard[-1], batch)
 
 
 def channels_last(images: Tensor) -> Tensor:

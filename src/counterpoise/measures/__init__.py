@@ -34,6 +34,16 @@ from counterpoise.measures.faithfulness import (
     RandomInsertion,
 )
 from counterpoise.measures.image_distance import MSE, SSIM, EMDPerImage
+from counterpoise.measures.information import (
+    FixedGap,
+    InformationLeak,
+    SecretAdvantage,
+    SecretChance,
+    SecretMoved,
+    SecretPrivacy,
+    UtilityMoved,
+)
+from counterpoise.measures.inversion import InversionPSNR, InversionSSIM
 from counterpoise.measures.leakage import AdvantageBound, BoundedPrivacy, MembershipAdvantage, MembershipPrivacy
 from counterpoise.measures.masked_input import AverageDrop, BlankMaps, ConfidenceIncrease, MaskedScore, WholeScore
 from counterpoise.measures.perturbation import Infidelity, SensitivityMax
@@ -61,6 +71,12 @@ OF_HIDDEN: tuple[type[Measure], ...] = (
     SmallestGroupLoss,
     DemographicParity,
     EqualisedOdds,
+    SecretAdvantage,
+    SecretPrivacy,
+    InformationLeak,
+    SecretChance,
+    FixedGap,
+    SecretMoved,
 )
 """Taken on request: where a study lists one under measures, or a party requires one. All need a hidden label."""
 
@@ -106,6 +122,9 @@ ON_REQUEST: tuple[type[Measure], ...] = (
     Sparsity,
     CertifiedRadius,
     AttackedOverlap,
+    UtilityMoved,
+    InversionPSNR,
+    InversionSSIM,
     *OF_HIDDEN,
 )
 """Taken where a study's `measures` names them: they cost more, or answer a question that not everybody has."""
@@ -139,9 +158,13 @@ __all__ = [
     "ExplanationQuality",
     "Faithfulness",
     "FaithfulnessMargin",
+    "FixedGap",
     "Infidelity",
+    "InformationLeak",
     "Insertion",
     "InverseEpsilon",
+    "InversionPSNR",
+    "InversionSSIM",
     "MapCosine",
     "MapSSIM",
     "MapSpearman",
@@ -155,10 +178,15 @@ __all__ = [
     "RandomDeletion",
     "RandomInsertion",
     "RandomisationCheck",
+    "SecretAdvantage",
+    "SecretChance",
+    "SecretMoved",
+    "SecretPrivacy",
     "SensitivityMax",
     "Sparsity",
     "Stability",
     "TaskLoss",
     "TopKOverlap",
+    "UtilityMoved",
     "WholeScore",
 ]

@@ -17,6 +17,7 @@ from torch import Tensor
 from counterpoise.interface import Level, Outcome
 from counterpoise.measures import code_length
 from counterpoise.measures._interval import Values, bootstrap
+from counterpoise.measures._places import Placed, Taught
 from counterpoise.measures.clusters import Clusters, axes_needed, clusters, information
 from counterpoise.measures.probes import Material, Reading, best, erased, material, read
 from counterpoise.measures.unit_agreement import gap
@@ -86,7 +87,7 @@ class Clustering:
 
 
 @dataclass(frozen=True)
-class ClassLeak:
+class ClassLeak(Taught):
     """(acc - 1/C) / (1 - 1/C) of the best probe of the hidden class on balanced, unseen images: linear, kNN or MLP.
 
     The best on held-out training images is asked, so trying several flatters none. Where the target itself tells of
@@ -108,7 +109,7 @@ class ClassLeak:
 
 
 @dataclass(frozen=True)
-class LinearLeak:
+class LinearLeak(Taught):
     """(acc - 1/C) / (1 - 1/C) of logistic regression on the rows. Unit: share above chance. Lower is better.
 
     Interval: bootstrap over test images. It reads what lies along a direction, and nothing else.
@@ -127,7 +128,7 @@ class LinearLeak:
 
 
 @dataclass(frozen=True)
-class NeighbourLeak:
+class NeighbourLeak(Taught):
     """(acc - 1/C) / (1 - 1/C) of the 10 nearest neighbours. Unit: share above chance. Lower is better.
 
     Interval: bootstrap over test images.
@@ -146,7 +147,7 @@ class NeighbourLeak:
 
 
 @dataclass(frozen=True)
-class NetworkLeak:
+class NetworkLeak(Taught):
     """(acc - 1/C) / (1 - 1/C) of a network with one hidden layer of 128. Unit: share above chance. Lower is better.
 
     Interval: bootstrap over test images.
@@ -165,7 +166,7 @@ class NetworkLeak:
 
 
 @dataclass(frozen=True)
-class LeakAfterErasure:
+class LeakAfterErasure(Taught):
     """The best probe's (acc - 1/C) / (1 - 1/C) on the rows after LEACE took all that is linear: the linear floor.
 
     Belrose et al. 2023. Far above 0, the class is written in a way that no linear erasure removes. Unit: share above
@@ -185,7 +186,7 @@ class LeakAfterErasure:
 
 
 @dataclass(frozen=True)
-class LeakChance:
+class LeakChance(Taught):
     """p-value of "the rows tell nothing": how often permuted test classes are met as well by the best probe.
 
     999 permutations, so .001 at least. Unit: probability. Higher is better (small: the class is told). Exact, given the
@@ -205,7 +206,7 @@ class LeakChance:
 
 
 @dataclass(frozen=True)
-class CodeLength:
+class CodeLength(Taught):
     """Bits an image of the online code of the hidden class given the rows, over log2 C.
 
     Voita and Titov 2020. Near 0 where the class is told at once, 1 or above where the rows are of no use. Unit: share
@@ -225,7 +226,7 @@ class CodeLength:
 
 
 @dataclass(frozen=True)
-class ClusterMatch:
+class ClusterMatch(Placed):
     """Share of test images in the k-means cluster that best matches their hidden class (PCA to 95 %, K = C).
 
     Tartaglione and Grangetto 2020. Unit: share of images. Lower is better. Interval: bootstrap over test images,
@@ -245,10 +246,12 @@ class ClusterMatch:
 
 
 @dataclass(frozen=True)
-class ClusterInformation:
+class ClusterInformation(Placed):
     """Normalised mutual information of k-means clusters and hidden classes. Unit: share. Lower is better.
 
-    Interval: over halves of the test images, clusters fitted anew to each from where they are.
+    Interval: over halves of the test images, clusters fitted anew to each from where they are; its lower end allows for
+    misplaced images that happened not to be among these. Of 60 samples of 200 images it held a true value of .17 in 54,
+    of .56 in 55 and of .97 in 59.
     """
 
     name: ClassVar[str] = "cluster_nmi"
@@ -264,7 +267,7 @@ class ClusterInformation:
 
 
 @dataclass(frozen=True)
-class PrincipalAxes:
+class PrincipalAxes(Placed):
     """How many principal axes hold 95 % of the energy of the rows. Tartaglione and Grangetto 2020.
 
     Unit: axes. Higher is better: rows that lie along few axes are few kinds of rows. It asks for no class, so it says
@@ -284,7 +287,7 @@ class PrincipalAxes:
 
 
 @dataclass(frozen=True)
-class AgreementGap:
+class AgreementGap(Placed):
     """On/off agreement of units within hidden classes minus between them. Tartaglione and Grangetto 2020, eq. 13.
 
     Unit: difference of two rates. Lower is better. Around 0 where which units are on does not tell the class. Interval:
@@ -305,7 +308,7 @@ class AgreementGap:
 
 
 @dataclass(frozen=True)
-class Alignment:
+class Alignment(Placed):
     """R = mean over classes of |mean cosine of pairs of test images of one hidden class| (the weak form).
 
     Tartaglione and Grangetto 2020. What `non-discriminatory` makes small. Unit: cosine. Lower is better. Interval:

@@ -10,8 +10,9 @@ from counterpoise.mechanisms.local_noise import LocalNoise
 from counterpoise.mechanisms.non_discrimination import NonDiscriminatory
 from counterpoise.mechanisms.pixel_shuffle import PixelShuffle
 from counterpoise.mechanisms.plain import Plain
+from counterpoise.mechanisms.privatizer import Fixed, Privatizer
 
-__all__ = ["BUILTIN", "DPSGD", "Autoencoder", "LocalNoise", "PixelShuffle", "Plain"]
+__all__ = ["BUILTIN", "DPSGD", "Autoencoder", "Fixed", "LocalNoise", "PixelShuffle", "Plain", "Privatizer"]
 
 BUILTIN: dict[str, type[Mechanism]] = {
     "autoencoder": Autoencoder,
@@ -23,4 +24,5 @@ BUILTIN: dict[str, type[Mechanism]] = {
     "non-discriminatory": NonDiscriminatory,
     "pixel-shuffle": PixelShuffle,
     "plain": Plain,
+    "privatizer": Privatizer,
 }

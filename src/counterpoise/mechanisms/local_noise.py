@@ -122,6 +122,10 @@ class Noisy(nn.Module):
         """How far apart two images' averages can be: all of them from 0 to 1."""
         return float(self.numbers ** (1 / self.noise.norm))
 
+    def fresh(self) -> None:
+        """From now on every call draws anew, from the operating system."""
+        self.seeded = False
+
     def forward(self, pixels: Tensor) -> Tensor:
         """The hidden images, in the same size. The noise is made for one size: of a larger image it would hide less."""
         if pixels.shape[1:] != self.shape or pixels.ndim != 4:

@@ -17,6 +17,7 @@ from counterpoise.models.scattering import scattering_linear
 from counterpoise.models.small_cnn import small_cnn
 from counterpoise.models.tanh_cnn import tanh_cnn
 from counterpoise.models.vgg import vgg16
+from counterpoise.models.xception import xception_small
 
 BUILTIN: dict[str, Callable[[tuple[int, int, int], int, torch.Generator], nn.Module]] = {
     "alexnet": alexnet,
@@ -31,4 +32,5 @@ BUILTIN: dict[str, Callable[[tuple[int, int, int], int, torch.Generator], nn.Mod
     "small-cnn": small_cnn,
     "tanh-cnn": tanh_cnn,
     "vgg16": vgg16,
+    "xception-small": xception_small,
 }

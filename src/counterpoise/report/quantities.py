@@ -171,6 +171,43 @@ QUANTITIES: dict[str, Quantity] = {
         "loss of the smallest group", "share", "lower", "measured",
         "Accuracy lost against the unprotected model by the group with the fewest training images.",
     ),
+    "secret_advantage": Quantity(
+        "secret told", "share above chance", "lower", "measured",
+        "What the strongest of several attackers, trained on released images, told of the hidden label: 0 is guessing,"
+        " 1 is all. Other attackers may tell more.",
+    ),
+    "secret_privacy": Quantity(
+        "secret kept", "share", "higher", "measured", "1 - what the strongest attacker told of the hidden label."
+    ),
+    "information_leak": Quantity(
+        "usable information on the secret", "nats", "lower", "measured",
+        "How many nats less the hidden label costs the best calibrated attacker than guessing. A lower bound on what"
+        " released images tell.",
+    ),
+    "secret_p_value": Quantity(
+        "chance of such answers", "probability", "higher", "measured",
+        "How often guessing would tell as much of the hidden label as the strongest attacker did.",
+    ),
+    "fixed_gap": Quantity(
+        "flattery of a fixed attacker", "share above chance", "lower", "measured",
+        "How much more is told by an attacker trained on released images than by one trained on raw images.",
+    ),
+    "secret_moved": Quantity(
+        "images that tell on the secret", "share", "lower", "measured",
+        "Test images after which the surest attacker's belief in the hidden label is off guessing by more than b.",
+    ),
+    "utility_moved": Quantity(
+        "images whose target moved", "share", "lower", "measured",
+        "Test images whose release moves the model's belief in the target by more than b.",
+    ),
+    "inversion_psnr": Quantity(
+        "image had back", "dB", "lower", "measured",
+        "Peak signal-to-noise ratio of what a trained network makes of released images. A better one has more back.",
+    ),
+    "inversion_ssim": Quantity(
+        "structure had back", "none", "lower", "measured",
+        "Structural similarity of the original and what a trained network makes of its release.",
+    ),
     "certified_radius": Quantity(
         "certified radius", "pixels", "higher", "bounded",
         "How far an image can be moved, on purpose, before the share of the map's top that is promised to stay can be"

@@ -34,16 +34,19 @@ RANGES: dict[str, Range] = {
             " demographic_parity_difference equalised_odds_difference leak_p_value cluster_match cluster_nmi"
             " alignment pooled_emd emd_per_image mse deletion insertion random_deletion random_insertion"
             " explanation_quality randomisation_check blank_maps top_k_overlap attacked_overlap pointing_accuracy"
-            " sparsity",
+            " sparsity secret_p_value secret_privacy secret_moved utility_moved",
         ),
         (_PERCENT, "average_drop confidence_increase masked_score whole_score"),
         (
             _SIGNED,
             "utility_loss task_loss raw_task_loss accuracy_loss worst_group_loss smallest_group_loss"
             " membership_advantage class_leak linear_leak knn_leak mlp_leak leak_after_leace agreement_gap faithfulness"
-            " stability ssim map_cosine map_spearman map_ssim",
+            " stability ssim map_cosine map_spearman map_ssim secret_advantage inversion_ssim",
         ),
         ((-2, 1), "faithfulness_margin"),
+        ((-2, 2), "fixed_gap"),
+        ((0, 100), "inversion_psnr"),
+        ((-7, math.inf), "information_leak"),  # calibrated on 1000 images at most, nobody is surer than ln 1002 nats
     )
     for name in names.split()
 }
