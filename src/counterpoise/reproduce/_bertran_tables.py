@@ -103,8 +103,8 @@ def _sentences(cells: Sequence[Cell], fronts: Mapping[float, Frontier]) -> str:
             own = [c for c in cells if (c.k, c.kind) == (k, kind)]
             widest, far = max(own, key=lambda c: c.gap(front)), max(own, key=lambda c: _away(c, front))
             lines.append(
-                f"k = {k:g}, {kind} filter: it loses at most {widest.gap(front):.4f} nats more than the best filter of"
-                f" its leak (alpha = {widest.alpha:g}), and ends up to {_away(far, front):.4f} nats from the best filter"
+                f"k = {k:g}, {kind} filter: at most {widest.gap(front):.4f} nats are lost beyond the best filter of"
+                f" its leak (alpha = {widest.alpha:g}), and up to {_away(far, front):.4f} nats lie to the best filter"
                 f" of its alpha (alpha = {far.alpha:g})."
             )
     return "\n".join(f"- {line}" for line in lines)
