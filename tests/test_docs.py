@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from counterpoise.cli import app
+from counterpoise.prepare import prepare
 from counterpoise.study import read
 
 ROOT = Path(__file__).parents[1]
@@ -41,6 +42,21 @@ def test_the_code_of_a_page_runs(page: Path, tmp_path: Path) -> None:
         [sys.executable, "-W", "error", script], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def studies(page: Path) -> list[str]:
+    found = re.findall(r"^```toml\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    return [block for block in found if "[[mechanisms]]" in block and "[[parties]]" in block]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if studies(page)], ids=lambda page: page.name)
+def test_the_studies_of_a_page_can_be_run_as_they_are(page: Path, tmp_path: Path) -> None:
+    for index, block in enumerate(studies(page)):
+        path = tmp_path / f"{index}.toml"
+        path.write_text(block)
+        study = read(path)
+        if '[data]\nname = "digits"' in block:  # the others need files
+            assert prepare(study).jobs
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -114,6 +114,29 @@ def test_a_study_that_cannot_run_is_one_sentence_and_writes_nothing(
             r"'dp-sgd': clip='1' must be a number above 0",
         ),
         ({"data": Use(part="folder", root=3)}, r"data 'folder': root=3 must be text\."),
+        (
+            {"explainer": Sweep(part="robust-topk", degrees=["0.25"], noise=0.3)},
+            r"explainer 'robust-topk': noise is what its degrees are, and is given beside them as 0\.3; leave it out\.",
+        ),
+        (
+            {"mechanisms": (Sweep(part="dp-sgd", degrees=[1], noise=3),)},
+            r"mechanism 'dp-sgd': noise is what its degrees are, and is given beside them as 3; leave it out\.",
+        ),
+        (
+            {
+                "explainer": Sweep(part="robust-topk", degrees=["0.25"], k=4, bound="published"),
+                "measures": (Use(part="certified_radius"),),
+            },
+            r"certified_radius is not measured with bound='published', which certifies too much: take bound='best'\.",
+        ),
+        (
+            {"explainer": Sweep(part="robust-topk", degrees=["0.25"], k=64)},
+            r"explainer 'robust-topk': k=64 must be below the 64 units of a map",
+        ),
+        (
+            {"explainer": Sweep(part="robust-topk", degrees=["0.25"], k=4, block=3)},
+            r"explainer 'robust-topk': block=3 must divide the image of 8 x 8 pixels",
+        ),
     ],
 )
 def test_text_is_no_switch_and_no_number_and_a_number_no_path(

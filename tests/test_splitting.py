@@ -125,4 +125,4 @@ def test_what_is_no_half_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"pi_1\.safetensors: is not a half that 'counterpoise export --split' wrote"):
         load_half(path)
     done = CliRunner().invoke(app, ["export", str(tmp_path)])
-    assert "say what to write: --split gives two files" in str(done.exception)
+    assert "say what to write, one of: --split (two halves of the model)" in str(done.exception)

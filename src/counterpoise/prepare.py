@@ -259,7 +259,11 @@ def _family(room: str, sweep: Sweep, protocol: type[Any]) -> Family:
         degrees = Grid((kind.low,))
     if degrees is None:
         raise InputError(f"{what} {sweep.name!r}: degrees is missing: give a list, or a table with from, to and step.")
-
+    if field in sweep.options:
+        raise InputError(
+            f"{what} {sweep.name!r}: {field} is what its degrees are, and is given beside them as"
+            f" {sweep.options[field]!r}; leave it out."
+        )
     if kind.low == kind.high and degrees.values != (kind.low,):
         raise InputError(f"{what} {sweep.name!r} has no degree to tune: leave its degrees out.")
 

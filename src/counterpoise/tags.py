@@ -40,9 +40,13 @@ def refusal(part: str, needs: frozenset[str], model: nn.Module, given: frozenset
 
 
 def uncertified(measures: Mapping[str, object], explainer: object) -> str:
-    """One sentence where a measure needs certificates and the explainer gives none; empty else."""
+    """One sentence where a measure needs certificates and the explainer gives none, or unsound ones; empty else."""
     for name, measure in measures.items():
-        if getattr(measure, "needs_certificates", False) and not getattr(explainer, "certifies", False):
+        if not getattr(measure, "needs_certificates", False):
+            continue
+        if getattr(explainer, "bound", None) == "published":
+            return f"{name} is not measured with bound='published', which certifies too much: take bound='best'."
+        if not getattr(explainer, "certifies", False):
             return (
                 f"{name} needs an explainer that certifies its maps, and {getattr(explainer, 'name', '')!r} does not:"
                 " choose 'robust-topk', or drop what requires it."

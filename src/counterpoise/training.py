@@ -72,6 +72,16 @@ def steps_per_epoch(n: int, batch: int) -> int:
     return max(1, -(-n // batch))
 
 
+def kept_aside(n: int) -> tuple[Tensor, Tensor]:
+    """Indices of n training images to learn from, and of the fifth of them that is kept aside to choose by.
+
+    The same ones for everybody: by what a filter has not seen, its attackers can be chosen without flattering either.
+    """
+    order = torch.randperm(n, generator=generator(0, "kept aside", n))
+    count = min(max(1, n // 5), n)
+    return order[count:].sort().values, order[:count].sort().values
+
+
 def make_optimiser(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     """The recipe's optimiser over the model's trainable parameters."""
     weights = [p for p in model.parameters() if p.requires_grad]

@@ -67,6 +67,11 @@ def test_what_cannot_be_explained_is_one_sentence_from_every_explainer(name: str
         InputError, match=r"images must be at least one, and floating point .* not torch\.float32 \[1, 8, 8\]"
     ):
         explainer.explain(model, images[0], torch.tensor([0]), rng())
+    told = (
+        r"the model does not take images of 3 channels and 8 x 8 pixels \(.*1 channels.*\); give it images of the size"
+    )
+    with pytest.raises(InputError, match=told):
+        explainer.explain(model, images.repeat(1, 3, 1, 1), torch.tensor([0, 1]), rng())
     assert explainer.explain(model, images, torch.tensor([0, 2]), rng()).maps.isfinite().all()
 
 

@@ -260,6 +260,45 @@ def test_wrong_requests_are_told_in_a_sentence() -> None:
         certified_overlap(RobustTopK(), images[0], certificates(RobustTopK(), model, images, target)[0], 0)
 
 
+def test_one_unit_on_the_brink_is_no_reason_to_refuse_a_model() -> None:
+    """What was met on an attacked image: one ReLU whose input rounding moved across 0, and with it the whole map."""
+
+    class Brink(nn.Module):
+        def __init__(self, everywhere: bool) -> None:
+            super().__init__()
+            self.everywhere = everywhere
+
+        def forward(self, images: Tensor) -> Tensor:
+            rounding = 1e-9 * (len(images) - 1)
+            edge = images.flatten(1)[:, :1].detach() if self.everywhere else 0.5
+            unit = torch.relu(images.flatten(1)[:, :1] - edge + rounding)
+            return images.flatten(1)[:, :3] + unit
+
+    images, target = torch.full((1, 1, 8, 8), 0.5), torch.tensor([1])
+    explainer = RobustTopK(samples=20, k=4)
+    alone, beside = (explainer.unit_maps(Brink(False), images.repeat(n, 1, 1, 1), target.repeat(n))[0] for n in (1, 2))
+    assert float(alone[0]) != float(beside[0])
+    assert explainer.explain(Brink(False), images, target, rng()).certificates is not None
+    with pytest.raises(InputError, match="map of an image depends on the images beside it"):
+        explainer.explain(Brink(True), images, target, rng())
+
+
+def test_what_does_not_fit_the_network_is_told_before_any_training() -> None:
+    explainer, shape = RobustTopK(k=4), (1, 8, 8)
+    explainer.check_model(network(), shape)
+    with pytest.raises(InputError, match="k=64 must be below the 64 units of a map"):
+        RobustTopK(k=64).check_model(network(), shape)
+    with pytest.raises(InputError, match="block=3 must divide the image of 8 x 8 pixels"):
+        RobustTopK(k=4, block=3).check_model(network(), shape)
+
+    class Draws(nn.Module):
+        def forward(self, images: Tensor) -> Tensor:
+            return (images * torch.rand_like(images)).flatten(1)[:, :3]
+
+    with pytest.raises(InputError, match="the model gives two maps for one image: it draws random numbers"):
+        explainer.check_model(Draws(), shape)
+
+
 def test_laplace_draws_belong_to_the_image_too() -> None:
     images = some(2)[0]
     whole = ImageNoise(images, 1, "laplace").take(4000)

@@ -25,7 +25,7 @@ from counterpoise.measures import (
     SecretPrivacy,
     UtilityMoved,
 )
-from counterpoise.measures.attackers import attacks, strongest, surest
+from counterpoise.measures.attackers import Attack, attacks, strongest, surest
 from counterpoise.measures.information import _share
 from counterpoise.measures.probes import Reading
 from counterpoise.study import Training, Use
@@ -216,3 +216,25 @@ def test_readings_do_not_depend_on_what_was_drawn_before() -> None:
     first = InformationLeak()(raw, raw)
     torch.manual_seed(99)
     assert InformationLeak()(replace(raw), replace(raw)) == first
+
+
+def test_trying_many_attackers_flatters_none_and_the_one_that_tells_is_found() -> None:
+    """Best of thirty guessers on the images they are judged by looks well above chance; crossed, they do not."""
+    rng = np.random.default_rng(0)
+    classes = rng.integers(2, size=400)
+
+    def attacker(name: str, right: float) -> Attack:
+        answers = np.where(rng.random(400) < right, classes, 1 - classes)
+        sure = torch.nn.functional.one_hot(torch.from_numpy(answers)).double() * 0.2
+        reading = Reading(name, float(rng.normal(right, 0.05)), answers, classes, 2)
+        return Attack(reading, 0.69, sure.log_softmax(1), torch.from_numpy(classes), 100)
+
+    crossed, flattered = [], []
+    for _ in range(40):
+        guessers = {str(number): attacker(str(number), 0.5) for number in range(30)}
+        crossed.append(strongest(guessers).reading.leak.value)
+        flattered.append(max(guess.reading.leak.value for guess in guessers.values()))
+    assert abs(float(np.mean(crossed))) < 0.02
+    assert min(flattered) > 0.05
+    assert strongest({**guessers, "reader": attacker("reader", 0.65)}).reading.name == "reader"
+    assert surest({**guessers, "reader": attacker("reader", 0.65)}).reading.name == "reader"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from counterpoise._check import InputError
 from counterpoise.measures import code_length
-from counterpoise.measures.probes import Material, best, erased, material, read
+from counterpoise.measures.probes import FAMILIES, Material, best, erased, material, read
 from counterpoise.representation.alignment import alignment
 from counterpoise.training import one_thread
 
@@ -112,6 +113,36 @@ def test_very_wide_rows_are_read_like_narrow_ones() -> None:
         rows[:, 0] += 6 * classes
         parts += [rows @ wide, classes]
     assert best(read(material(*parts))).leak.value > 0.85
+
+
+def test_more_columns_than_rows_are_read_as_without_turning_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise on every one of 4000 columns, so that 240 rows span 239 axes: the readers are chosen by what they tell."""
+    parts = []
+    for n, seed in ((240, 0), (200, 1)):
+        rng = torch.Generator().manual_seed(seed)
+        classes = torch.arange(n) % 2
+        parts += [torch.randn(n, 4000, generator=rng) + 0.07 * (2 * classes[:, None] - 1), classes]
+    turned = material(*parts)
+    monkeypatch.setattr("counterpoise.measures.probes.WIDEST", 4000)
+    whole = material(*parts)
+    assert turned.learn.shape[1] <= 180 < whole.learn.shape[1] == 4000
+    seen, expected = read(turned), read(whole)
+    assert (seen["knn"].answers == expected["knn"].answers).all()
+    assert seen["knn"].chosen_by == expected["knn"].chosen_by
+    for reading in (*seen.values(), *expected.values()):
+        assert reading.chosen_by == pytest.approx(reading.accuracy.value, abs=0.15), reading.name
+        assert reading.leak.low > 0.5, reading.name
+    code, own_axes = code_length.bits(turned), code_length.bits(replace(turned, turned=False))
+    assert code.high < 0.7
+    assert code.value < own_axes.value
+    # Axes that the rows to choose by have made as well turn the choice round.
+    learn, choose = whole.learn, whole.choose
+    _, _, axes = torch.linalg.svd(torch.cat([learn, choose]), full_matrices=False)
+    axes = axes[:239].T
+    leaking = replace(whole, learn=learn @ axes, choose=choose @ axes, ask=whole.ask @ axes)
+    score = FAMILIES["linear"](leaking)
+    assert float((score(leaking.choose).argmax(1) == leaking.choose_classes).float().mean()) < 0.3
+    assert float((score(leaking.ask).argmax(1) == leaking.ask_classes).float().mean()) > 0.8
 
 
 def test_right_angles_within_a_class_are_read_all_the_same() -> None:

@@ -42,6 +42,21 @@ def test_the_calibration_is_exact(epsilon: float, delta: float) -> None:
     assert gaussian_delta(epsilon, 0.99 * noise.multiplier) > delta
 
 
+def test_an_epsilon_beyond_all_meaning_is_refused_and_the_largest_is_calibrated(task: Task) -> None:
+    assert gaussian_delta(1e9, least_gaussian(1e9, 1e-5).multiplier) == pytest.approx(1e-5, rel=1e-3)
+    told = r"epsilon=1e\+12 must be at most 1e\+09 for Gaussian noise: so much is no protection; train 'plain'\."
+    with pytest.raises(InputError, match=told):
+        LocalNoise(Decimal("1e12")).guarantees(task)
+    (sent,) = LocalNoise(Decimal("1e12"), distribution="laplace").guarantees(task)
+    assert sent.epsilon == 1e12
+
+
+@pytest.mark.parametrize("secure", ["no", 0, None])
+def test_a_switch_is_no_text(secure: object) -> None:
+    with pytest.raises(InputError, match=f"secure={secure!r} must be True or False"):
+        LocalNoise(Decimal(1), secure=secure)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
 def test_an_independent_accountant_agrees(epsilon: float) -> None:
     """dp-accounting's distribution of losses, of one unsampled use: an upper bound that is tight to a thousandth."""

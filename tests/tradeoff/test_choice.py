@@ -204,3 +204,12 @@ def test_refuses_an_unknown_mode_and_empty_results() -> None:
         choose(simple([A]), mode="best")
     with pytest.raises(InputError, match="has no finished record to choose from; run it first"):
         choose(Results("empty", (A,), ()))
+
+
+def test_where_every_mechanism_was_refused_the_reasons_are_given() -> None:
+    results = simple([A, B])
+    refused = tuple(replace(r, refusal="grad-cam needs feature maps: choose SmoothGrad.") for r in results)
+    with pytest.raises(InputError) as told:
+        choose(replace(results, records=refused))
+    reason = "dp-sgd (grad-cam needs feature maps: choose SmoothGrad)"
+    assert str(told.value) == f"study {results.study!r}: every mechanism was refused: {reason}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from counterpoise._check import InputError
 from counterpoise.grid import Grid
-from counterpoise.record import Measurement, Party, Release, Results
+from counterpoise.record import Guarantee, Measurement, Party, Release, Results
 from counterpoise.tradeoff import MEASURED, PAPER, budgets, build, choose, front, score, shaken, slopes
 from counterpoise.tradeoff.matrix import over_seeds
 
@@ -107,6 +108,42 @@ def test_budgets_compose_all_private_trainings_of_a_party_and_count_the_others()
     assert "the chosen model alone has epsilon 0.5" in first.sentence()
     assert "all 4 private trainings of the sweep has epsilon 4" in first.sentence()
     assert "1 further trainings carry no guarantee" in first.sentence()
+
+
+def test_images_sent_behind_noise_again_and_again_add_up_and_are_not_mixed_with_epsilon() -> None:
+    """A quarter, a half and one about the same image: 1.75 together, not the largest, and no part of the campaign's."""
+    results = simple([A])
+
+    def hidden(epsilon: float, *also: Guarantee) -> tuple[Guarantee, ...]:
+        return (Guarantee("local-dp", epsilon, 1e-5, adjacency="replace-one", accountant="analytic Gaussian"), *also)
+
+    first, *others = results
+    inside = others[0].guarantees
+    records = (
+        replace(first, guarantees=hidden(0.25)),
+        replace(others[0], guarantees=hidden(0.5, *inside)),
+        replace(others[1], guarantees=hidden(1.0)),
+        *others[2:],
+    )
+    asked: list[int] = []
+
+    def compose(releases: Sequence[Release], delta: float) -> float:
+        asked.append(len(releases))
+        return 2.0
+
+    (budget,) = budgets(replace(results, records=records), None, compose)
+    assert asked == [3]
+    assert (budget.trainings, budget.unproved, budget.hidden, budget.local_only) == (5, 0, 3, 2)
+    assert budget.local_epsilon == 1.75
+    assert budget.local_delta == pytest.approx(3e-5)
+    told = budget.sentence()
+    assert "publishing all 3 private trainings of the sweep has epsilon 2" in told
+    assert "each image was sent 3 times, behind fresh noise each time" in told
+    assert "which has local epsilon 1.75 (delta 3e-05) together, added up, and a prediction sends it again" in told
+    assert "no guarantee" not in told
+    alone = budgets(replace(results, records=records[:1]), None, compose)[0].sentence()
+    assert "each image was sent once, which has local epsilon 0.25 (delta 1e-05), and a prediction" in alone
+    assert "private trainings" not in alone
 
 
 def test_a_choice_without_a_guarantee_has_no_epsilon() -> None:

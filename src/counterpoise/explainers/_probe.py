@@ -87,10 +87,21 @@ def probe(model: nn.Module, images: Tensor) -> Probe:
     grouped = any(isinstance(module, nn.GroupNorm) for module in model.modules())
     try:
         found = _look(model, images[:1], _as_it_is if grouped else channels_last)
-    except RuntimeError:  # torch's word for a view that does not exist
-        found = _look(model, images[:1], _as_it_is)
+    except RuntimeError:  # torch's word for a view that does not exist, or for an image of another size
+        found = _taken(model, images[:1])
     _KNOWN[model] = (asked, found)
     return found
+
+
+def _taken(model: nn.Module, image: Tensor) -> Probe:
+    try:
+        return _look(model, image, _as_it_is)
+    except RuntimeError as problem:
+        channels, height, width = image.shape[1:]
+        raise InputError(
+            f"the model does not take images of {channels} channels and {width} x {height} pixels"
+            f" ({str(problem).splitlines()[0].rstrip('.')}); give it images of the size it was made for."
+        ) from problem
 
 
 def _as_it_is(images: Tensor) -> Tensor:

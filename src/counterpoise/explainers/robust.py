@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -28,6 +29,12 @@ from counterpoise.record import Certificate
 
 CHUNK_VALUES = 2**18
 """Pixel values in one forward and backward pass: memory stays the same however many samples are asked for."""
+
+STEADY = 1e-3
+"""How much a map may change from look to look, as a share of its largest value: rounding does less."""
+
+DARKER = (1.0, 0.9, 0.8)
+"""What an image is multiplied by to be looked at again."""
 
 FIRST_LOOK = 100
 """Samples before the first look at which sampling may stop."""
@@ -103,11 +110,12 @@ class RobustTopK:
             raise InputError(
                 "images must lie in [0, 1]: the radius is stated there; let the model's first layer normalise them."
             )
-        units = self._units(images)
+        units = self._units(images[0].shape)
         claim = self._claim(SCORINGS[self.scoring](self.k, units), images[0].numel())
         with borrowed(trained) as model:
             probe(model, images).check(target)
-            self._check_steady(model, images[:1], target[:1])
+            self._check_repeats(model, images[:1], target[:1])
+            self._check_alone(model, images[:1], target[:1])
             # One image at a time, so that a map cannot depend on its neighbours in a batch by as much as a bit.
             found = [
                 self._one(model, images[i : i + 1], target[i : i + 1], rng.initial_seed(), claim)
@@ -121,8 +129,16 @@ class RobustTopK:
             certificates=certificates,
         )
 
-    def _units(self, images: Tensor) -> int:
-        channels, height, width = images.shape[1:]
+    def check_model(self, model: nn.Module, shape: tuple[int, int, int]) -> None:
+        """Raise where units and k do not fit the images, or the network is a random one: told before any training."""
+        self._units(shape)
+        image, target = torch.full((1, *shape), 0.5), torch.zeros(1, dtype=torch.int64)
+        with borrowed(model) as lent:
+            probe(lent, image)
+            self._check_repeats(lent, image, target)
+
+    def _units(self, shape: Sequence[int]) -> int:
+        channels, height, width = shape
         if height % self.block or width % self.block:
             raise InputError(f"block={self.block} must divide the image of {width} x {height} pixels.")
         units = height // self.block * (width // self.block) * (channels if self.channels == "each" else 1)
@@ -148,21 +164,31 @@ class RobustTopK:
             size = size.sum(1, keepdim=True)
         return nn.functional.avg_pool2d(size, self.block).flatten(1)
 
-    def _check_steady(self, model: nn.Module, image: Tensor, target: Tensor) -> None:
-        """The proof needs a map that is a function of the noisy image alone."""
+    def _check_repeats(self, model: nn.Module, image: Tensor, target: Tensor) -> None:
+        """The proof needs a map that is a function of the noisy image: the same at every look …"""
         first, again = (self.unit_maps(model, image, target) for _ in range(2))
-        beside = self.unit_maps(model, torch.cat([image, 1 - image]), target.repeat(2))[:1]
-        scale = 1e-3 * first.abs().max()
-        if bool((first - again).abs().max() > scale):
+        if bool((first - again).abs().max() > STEADY * first.max()):
             raise InputError(
                 "the model gives two maps for one image: it draws random numbers (dropout that stays on, say); fix"
                 " them, or the certificate is about another model at every look."
             )
-        if bool((first - beside).abs().max() > scale):
+
+    def _check_alone(self, model: nn.Module, image: Tensor, target: Tensor) -> None:
+        """… and of that image alone, whether it is shown as it is or darker.
+
+        One image can happen to lie where rounding, which is another for another batch, turns a single ReLU on or off.
+        """
+        if all(self._leans(model, share * image, target) for share in DARKER):
             raise InputError(
                 "the model's map of an image depends on the images beside it: it has batch statistics, or a"
                 " gradient so near 0 that rounding decides; take another model."
             )
+
+    def _leans(self, model: nn.Module, image: Tensor, target: Tensor) -> bool:
+        """Whether the image's map is another one where its negative stands beside it."""
+        alone = self.unit_maps(model, image, target)
+        beside = self.unit_maps(model, torch.cat([image, 1 - image]), target.repeat(2))[:1]
+        return bool((alone - beside).abs().max() > STEADY * alone.max())
 
     def _one(
         self, model: nn.Module, image: Tensor, target: Tensor, seed: int, claim: Claim

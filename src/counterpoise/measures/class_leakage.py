@@ -249,7 +249,9 @@ class ClusterMatch(Placed):
 class ClusterInformation(Placed):
     """Normalised mutual information of k-means clusters and hidden classes. Unit: share. Lower is better.
 
-    Interval: over halves of the test images, clusters fitted anew to each from where they are.
+    Interval: over halves of the test images, clusters fitted anew to each from where they are; its lower end allows for
+    misplaced images that happened not to be among these. Of 60 samples of 200 images it held a true value of .17 in 54,
+    of .56 in 55 and of .97 in 59.
     """
 
     name: ClassVar[str] = "cluster_nmi"

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from counterpoise.measures._interval import bootstrap
-from counterpoise.measures.probes import HIDDEN, SEED, Material, fitted
+from counterpoise.measures.probes import HIDDEN, SEED, Material, fitted, turn
 from counterpoise.record import Measurement
 from counterpoise.training import apply, generator, seeded
 
@@ -26,10 +26,12 @@ def bits(given: Material) -> Measurement:
     edges = [max(given.count, round(share * len(rows))) for share in SHARES]
     lengths = [torch.full((edges[0],), math.log2(given.count))]
     for known, until in pairwise(edges):
+        learn, sent = rows[:known], rows[known:until]
+        if given.turned:  # axes that the sent rows helped to make tell them wrongly
+            learn, sent = turn(learn, sent)
         with seeded(generator(SEED, "code", known)):
-            network = nn.Sequential(nn.Linear(rows.shape[1], HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, given.count))
-        fitted(network, rows[:known], classes[:known], least=100, epochs=10)
-        sent = slice(known, until)
-        nats = nn.functional.cross_entropy(apply(network, rows[sent]), classes[sent], reduction="none")
+            network = nn.Sequential(nn.Linear(learn.shape[1], HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, given.count))
+        fitted(network, learn, classes[:known], least=100, epochs=10)
+        nats = nn.functional.cross_entropy(apply(network, sent), classes[known:until], reduction="none")
         lengths.append(nats / math.log(2))
     return bootstrap((torch.cat(lengths) / math.log2(given.count)).double().numpy())

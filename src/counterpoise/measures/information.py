@@ -27,9 +27,9 @@ class SecretAdvantage:
     """(acc - 1/C) / (1 - 1/C) of the strongest attacker on released test images, as many of each of the C classes.
 
     Linear, kNN, MLP, the study's network fresh, the same trained on raw images, and where a release was trained against
-    an adversary, that and its continuation. The strongest on held-out training images is asked, so trying several
-    flatters none. Unit: share above chance. Lower is better; around 0 where nothing is told. Interval: bootstrap over
-    test images. A lower bound: other attackers may tell more.
+    an adversary, that and its continuation. The strongest on images kept aside and on one half of the test images is
+    asked about the other half, so trying several flatters none. Unit: share above chance. Lower is better; around 0
+    where nothing is told. Interval: bootstrap over test images. A lower bound: other attackers may tell more.
     """
 
     name: ClassVar[str] = "secret_advantage"
@@ -69,7 +69,8 @@ class InformationLeak:
 
     Xu et al. 2020, "A theory of usable information". Classes are balanced, so ln C is H(S). In expectation at most
     I(S; Q), and around 0 where nothing is told; it may come out slightly below, and is not cut off there. The attacker
-    with the least held-out cross-entropy is asked. Unit: nats. Lower is better. Interval: bootstrap over test images.
+    with the least cross-entropy on other images is asked. Unit: nats. Lower is better. Interval: bootstrap over test
+    images.
     """
 
     name: ClassVar[str] = "information_leak"
@@ -87,8 +88,9 @@ class InformationLeak:
 class SecretChance:
     """p-value of "released images tell nothing": how often permuted test classes are met as well by the strongest.
 
-    999 permutations, so .001 at least. Unit: probability. Higher is better (small: the secret is told). Exact, given
-    the permutations: a p-value needs no interval.
+    The strongest on images kept aside alone: the test images must not choose. 999 permutations, so .001 at least.
+    Unit: probability. Higher is better (small: the secret is told). Exact, given the permutations: a p-value needs no
+    interval.
     """
 
     name: ClassVar[str] = "secret_p_value"
@@ -99,7 +101,8 @@ class SecretChance:
 
     def __call__(self, baseline: Outcome, candidate: Outcome) -> Measurement:
         """Of the strongest attacker."""
-        return Measurement.exact(strongest(attacks(baseline, candidate)).reading.p_value)
+        found = attacks(baseline, candidate).values()
+        return Measurement.exact(max(found, key=lambda attack: attack.reading.chosen_by).reading.p_value)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ a lower bound on what the rows tell.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -22,14 +22,14 @@ from counterpoise.interface import Recipe
 from counterpoise.measures._interval import Values, bootstrap
 from counterpoise.record import Measurement
 from counterpoise.representation.erasure import Eraser
-from counterpoise.training import apply, fit_classifier, generator, seeded, steps_per_epoch
+from counterpoise.training import apply, fit_classifier, generator, kept_aside, seeded, steps_per_epoch
 
 SEED = 20_251
 MOST_TRAIN, MOST_TEST = 4000, 2000
 LEAST_TRAIN, LEAST_TEST = 8, 2
 """Images of a class below which it is left out: nothing could be learned, or asked, about it."""
 WIDEST = 3000
-"""Columns above which rows are turned onto the axes that the training rows span, which loses nothing between them."""
+"""Columns above which rows are turned onto the axes that the rows to learn from span."""
 NEIGHBOURS = 10
 HIDDEN = 128
 PERMUTATIONS = 999
@@ -59,7 +59,10 @@ class Draw:
 
 @dataclass(frozen=True)
 class Material:
-    """Balanced, standardised rows: to learn from, to choose by, and to be asked about. Classes are 0 ... count - 1."""
+    """Balanced, standardised rows: to learn from, to choose by, and to be asked about. Classes are 0 ... count - 1.
+
+    `turned` tells that the columns are axes that the rows to learn from have made.
+    """
 
     learn: Tensor
     learn_classes: Tensor
@@ -68,6 +71,7 @@ class Material:
     ask: Tensor
     ask_classes: Tensor
     count: int
+    turned: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,23 @@ def draw(train_classes: Tensor, test_classes: Tensor) -> Draw:
     return Draw(enough, fitted[held:], wanted[held:], fitted[:held], wanted[:held], asked, truth)
 
 
+def draw_apart(train_classes: Tensor, test_classes: Tensor) -> Draw:
+    """The same, but chosen by images that a filter that was trained on the others has never seen."""
+    learned, aside = kept_aside(len(train_classes))
+    readable(train_classes, test_classes)
+    enough = tuple(readable(train_classes[aside], test_classes, least=LEAST_TEST))
+    parts = [
+        _draw(classes, enough, most, purpose)
+        for classes, most, purpose in (
+            (train_classes[learned], MOST_TRAIN, 1),
+            (train_classes[aside], MOST_TRAIN // 4, 3),
+            (test_classes, MOST_TEST, 2),
+        )
+    ]
+    (learn, learn_classes), (choose, choose_classes), (ask, ask_classes) = parts
+    return Draw(enough, learned[learn], learn_classes, aside[choose], choose_classes, ask, ask_classes)
+
+
 def material(train: Tensor, train_classes: Tensor, test: Tensor, test_classes: Tensor) -> Material:
     """The rows of a balanced draw, standardised by the training rows."""
     return rows_of(draw(train_classes, test_classes), train, test)
@@ -125,25 +146,25 @@ def rows_of(drawn: Draw, train: Tensor, test: Tensor) -> Material:
     """What was drawn, as rows standardised by the training rows."""
     held = len(drawn.choose)
     fitted = torch.cat([drawn.choose, drawn.learn])
-    rows, unseen = _narrowed(train[fitted].flatten(1).float(), test[drawn.ask].flatten(1).float())
+    rows, unseen = train[fitted].flatten(1).float(), test[drawn.ask].flatten(1).float()
     mean, spread = rows.mean(0), rows.std(0)
     spread = torch.where(spread > 1e-6 * spread.max().clamp(min=1e-12), spread, torch.ones(()))
     rows, unseen = (rows - mean) / spread, (unseen - mean) / spread
-    return Material(
-        rows[held:], drawn.learn_classes, rows[:held], drawn.choose_classes, unseen, drawn.ask_classes, drawn.count
-    )
+    parts, wide = (rows[held:], rows[:held], unseen), rows.shape[1] > WIDEST
+    learn, choose, ask = turn(*parts) if wide else parts
+    return Material(learn, drawn.learn_classes, choose, drawn.choose_classes, ask, drawn.ask_classes, drawn.count, wide)
 
 
-def readable(train_classes: Tensor, test_classes: Tensor) -> list[int]:
+def readable(train_classes: Tensor, test_classes: Tensor, least: int = LEAST_TRAIN) -> list[int]:
     """The classes that a reader can learn and be asked about; a sentence where they are not two."""
     enough = [
         label
         for label in range(int(max(train_classes.max(), test_classes.max())) + 1)
-        if int((train_classes == label).sum()) >= LEAST_TRAIN and int((test_classes == label).sum()) >= LEAST_TEST
+        if int((train_classes == label).sum()) >= least and int((test_classes == label).sum()) >= LEAST_TEST
     ]
     if len(enough) < 2:
         raise InputError(
-            f"probes need at least two hidden classes with {LEAST_TRAIN} training and {LEAST_TEST} test images each,"
+            f"probes need at least two hidden classes with {least} training and {LEAST_TEST} test images each,"
             f" not {len(enough)}; take more images, or hide another label."
         )
     return enough
@@ -169,7 +190,7 @@ def erased(given: Material) -> Material:
     """The same rows after LEACE, fitted to the training rows: what no linear reader can tell any more."""
     eraser = Eraser(given.learn.shape[1]).fit(given.learn, given.learn_classes)
     learn, choose, ask = (apply(eraser, rows) for rows in (given.learn, given.choose, given.ask))
-    return Material(learn, given.learn_classes, choose, given.choose_classes, ask, given.ask_classes, given.count)
+    return replace(given, learn=learn, choose=choose, ask=ask)
 
 
 Score = Callable[[Tensor], Tensor]
@@ -231,13 +252,18 @@ def _draw(classes: Tensor, kept: tuple[int, ...], most: int, purpose: int) -> tu
     return torch.cat(chosen)[shuffle], torch.cat(numbers)[shuffle]
 
 
-def _narrowed(rows: Tensor, unseen: Tensor) -> tuple[Tensor, Tensor]:
-    """Very wide rows as coordinates in the space that the training rows span; never a square matrix of the width."""
-    if rows.shape[1] <= WIDEST:
-        return rows, unseen
-    mean = rows.mean(0)
-    centred = rows - mean
-    values, axes = torch.linalg.eigh(centred @ centred.T)
+def turn(learn: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
+    """Rows as coordinates in the space that the rows to learn from span, all on one scale.
+
+    Distances to those rows keep their order. No other row may have a part in the axes: on axes of its own making, what
+    is learned from the rest tells it wrongly, and a reader that tells nothing would be chosen. No square matrix of the
+    width is made.
+    """
+    values, axes = torch.linalg.eigh(learn @ learn.T)
     kept = values > 1e-6 * values[-1]
-    turn = centred.T @ (axes[:, kept] / values[kept].sqrt())
-    return centred @ turn, (unseen - mean) @ turn
+    scale = (values[kept].mean() / len(learn)).sqrt()
+    found = axes[:, kept] / values[kept].sqrt() / scale
+    # Turned at random: Adam would take equal steps along principal axes, the least of which are noise.
+    anyhow = torch.linalg.qr(torch.randn(2 * found.shape[1:], generator=generator(SEED, "turn"))).Q
+    onto = learn.T @ (found @ anyhow)
+    return learn @ onto, *(rows @ onto for rows in others)

@@ -29,6 +29,7 @@ from counterpoise.training import (
     fast_layout,
     fit,
     generator,
+    kept_aside,
     seeded,
     shuffled_batch,
 )
@@ -45,8 +46,10 @@ class Rules:
     `algorithm` 1: all learn; 2: the provider's network stays as it is; 3: the attackers' too. `divergence` 'full'
     compares whole distributions; 'plug-in' is the paper's mean log-ratio at the true class, which can be negative, so
     that its square rewards leaking. Each step of the filter follows `adversary_steps` of the attackers' and one of the
-    provider's; gradients longer than 1 are cut. Every `check_every` steps, copies of the others learn `refresh` steps
-    more on the filter as it is and judge it on rows kept aside: the best filter so far is kept.
+    provider's; gradients longer than 1 are cut, and the filter's rate falls to 0, so that the others catch up. Every
+    `check_every` steps, attackers as they were at first (for the one in the game may have been led astray) and a copy
+    of the provider's network learn for `refresh` steps on the filter as it is, and judge it on rows kept aside: the
+    best filter so far is kept.
     """
 
     algorithm: int = 1
@@ -56,8 +59,8 @@ class Rules:
     adversary_steps: int = 3
     learning_rate: float = 1e-3
     adversary_rate: float = 1e-3
-    check_every: int = 50
-    refresh: int = 25
+    check_every: int = 100
+    refresh: int = 200
 
     def __post_init__(self) -> None:
         if self.algorithm not in LEARNS:
@@ -98,8 +101,8 @@ class Rows:
 class Point:
     """The game at one check: information in nats as its networks see it, on rows kept aside.
 
-    `secret` is the mean KL(p(s|q) || p(s)), summed over secrets: about I(S;Q). `lost` is the mean
-    KL(p(u|x) || p(u|q)): about I(U;X|Q). They are estimates by these networks, and bound nothing.
+    `secret`, about I(S;Q), is what the attackers can use: H(S) - cross-entropy, summed over secrets. `lost`, about
+    I(U;X|Q), is the mean KL(p(u|x) || p(u|q)). They are estimates by these networks, and bound nothing.
     """
 
     step: int
@@ -125,9 +128,8 @@ def play(
     """
     for alpha in alphas:
         in_range(0, 1, alpha=alpha)
-    order = torch.randperm(len(given.rows), generator=generator(seed, "aside"))
-    aside = order[: min(LARGEST_CHECK, max(1, len(order) // 10))]
-    learned, kept = given.take(order[len(aside) :]), given.take(aside)
+    learned, kept = (given.take(part) for part in kept_aside(len(given.rows)))
+    kept = kept.take(torch.arange(min(LARGEST_CHECK, len(kept.rows))))
     if not len(learned.rows):
         raise InputError(f"a filter cannot be trained on {len(given.rows)} rows: one part is kept aside to judge it.")
     game = _Game(players, learned, kept, rules, seed)
@@ -138,6 +140,8 @@ def play(
         stage, here = divmod(index, rules.steps)
         if here == 0:
             monitor.restart(players, go_on=index > 0)
+        for group in game.filter_optimiser.param_groups:  # it ends where the others can keep up with it
+            group["lr"] = rules.learning_rate * (1 - here / rules.steps)
         game.turn(index, alphas[stage])
         if (here + 1) % rules.check_every == 0 or here + 1 == rules.steps:
             row = stage * checks + -(-(here + 1) // rules.check_every) - 1
@@ -165,6 +169,18 @@ def divergences(p: Tensor, q: Tensor) -> Tensor:
     return (p.exp() * (p - q)).sum(1)
 
 
+def usable(logits: Tensor, prior: Tensor, classes: Tensor) -> float:
+    """Nats about the classes that whoever gives these logits has over the prior (log): H - cross-entropy, at least 0.
+
+    The log-posteriors are first drawn towards the prior as far as costs least, for networks are surer than right.
+    """
+    posterior = logits.log_softmax(1)
+    costs = [
+        nn.functional.cross_entropy(prior + share * (posterior - prior), classes) for share in torch.linspace(0, 1, 51)
+    ]
+    return float(costs[0] - min(costs))
+
+
 class _Game:
     """The moves: a step of the others, a step of the filter, and the judging."""
 
@@ -181,6 +197,7 @@ class _Game:
         self.filter_weights = [p for p in players.filter.parameters() if p.requires_grad]
         self.filter_optimiser = torch.optim.Adam(self.filter_weights, lr=rules.learning_rate, betas=(0.5, 0.999))
         self.others_optimiser = self._optimiser(players)
+        self.newcomers = copy.deepcopy(players.attackers)
 
     def _optimiser(self, players: Players) -> torch.optim.Optimizer:
         learns = LEARNS[self.rules.algorithm]
@@ -209,8 +226,9 @@ class _Game:
         self.filter_optimiser.step()
 
     def refreshed(self, index: int) -> Players:
-        """A copy in which the others have caught up with the filter."""
+        """A copy in which the provider's network, and attackers who start anew, have learned from this filter."""
         players = copy.deepcopy(self.players)
+        players.attackers.load_state_dict(self.newcomers.state_dict())
         optimiser = self._optimiser(players)
         for move in range(self.rules.refresh):
             self._others(players, optimiser, index * self.rules.refresh + move, "refresh")
@@ -220,8 +238,12 @@ class _Game:
     def judge(self, players: Players, alpha: float, step: int) -> Point:
         """The loss and its parts on the rows kept aside."""
         self._modes(players, training=False)
-        loss, lost, secret = self._loss(players, self.kept, self._noise(self.kept.rows, "judge", 0), alpha)
-        return Point(step, alpha, float(secret), float(lost), float(loss))
+        noise = self._noise(self.kept.rows, "judge", 0)
+        lost = self._loss(players, self.kept, noise, alpha)[1]
+        heads = logits_by_secret(players.attackers, players.filter.run(self.kept.rows, noise), self.sizes)
+        told = [usable(*parts) for parts in zip(heads, self.priors, self.kept.secrets, strict=True)]
+        loss = (1 - alpha) * float(lost) ** 2 + alpha * sum(value**2 for value in told)
+        return Point(step, alpha, sum(told), float(lost), loss)
 
     def _others(
         self,
@@ -312,7 +334,7 @@ class _Monitor(nn.Module):
         """Keep the point, and the players if they are the best."""
         values = (point.step, point.alpha, point.secret, point.lost, point.loss)
         self.points[row] = torch.tensor(values, dtype=torch.float64)
-        if point.loss < float(self.least):
+        if point.loss <= float(self.least):
             self.least.fill_(point.loss)
             self.best.load_state_dict(players.state_dict())
 

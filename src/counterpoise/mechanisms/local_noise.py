@@ -51,6 +51,8 @@ class LocalNoise:
         self.kind.check(self.local_epsilon)
         one_of(("gaussian", "laplace"), distribution=self.distribution)
         at_least(1, block=self.block)
+        if not isinstance(self.secure, bool):  # text such as "no" would be true
+            raise InputError(f"secure={self.secure!r} must be True or False.")
         if not isinstance(self.then, Mechanism):
             raise InputError(f"then={self.then!r} must be a mechanism, such as DPSGD(noise=1): give it from Python.")
 

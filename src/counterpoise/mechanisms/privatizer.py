@@ -19,7 +19,7 @@ from counterpoise.interface import Images, Progress, Task, Trained
 from counterpoise.mechanisms.filtering import LEARNS, Players, Point, Rows, Rules, play
 from counterpoise.mechanisms.filters import Filter, Staged, UNet
 from counterpoise.record import Guarantee
-from counterpoise.training import apply, derive, fit_classifier, generator
+from counterpoise.training import apply, derive, fit_classifier, generator, kept_aside
 
 LEAST_OF_A_CLASS = 2
 
@@ -66,8 +66,8 @@ class Privatizer:
     adversary_steps: int = 3
     learning_rate: float = 1e-3
     adversary_rate: float = 1e-3
-    check_every: int = 50
-    refresh: int = 25
+    check_every: int = 100
+    refresh: int = 200
     width: int = 16
     noise: int = 8
     climb: Sequence[Decimal] = ()
@@ -206,10 +206,11 @@ def _on_raw(
         heads = zip(torch.split(logits, list(sizes or ()), 1), classes.unbind(1), strict=True)
         return torch.stack([nn.functional.cross_entropy(head, column) for head, column in heads]).sum()
 
+    learned, _ = kept_aside(len(task.train))  # what is kept aside judges the filter, and chooses its attackers
     fit_classifier(
         network,
-        task.train.pixels,
-        labels,
+        task.train.pixels[learned],
+        labels[learned],
         task.recipe,
         derive(seed, purpose),
         loss=nn.functional.cross_entropy if sizes is None else of_heads,

@@ -12,6 +12,9 @@ from counterpoise import _check
 from counterpoise._check import InputError
 from counterpoise.privacy.noise import Gaussian, Laplace
 
+MOST = 1e9
+"""The largest epsilon that is calibrated. It promises nothing any more, and beyond it rounding would decide."""
+
 
 def gaussian_delta(epsilon: float, multiplier: float) -> float:
     """The least delta of Gaussian noise, its standard deviation in units of the L2 sensitivity.
@@ -30,6 +33,10 @@ def least_gaussian(epsilon: float, delta: float) -> Gaussian:
     from scipy.optimize import brentq
 
     _check.positive(epsilon=epsilon)
+    if epsilon > MOST:
+        raise InputError(
+            f"epsilon={epsilon:g} must be at most {MOST:g} for Gaussian noise: so much is no protection; train 'plain'."
+        )
     if not 0 < delta < 1:
         raise InputError(f"delta={delta:g} must be above 0 and below 1 for Gaussian noise; Laplace noise needs none.")
 

@@ -29,6 +29,7 @@ from counterpoise.models._init import Centre
 from counterpoise.representation.layers import features
 from counterpoise.reproduce._kept import Numbers, kept
 from counterpoise.reproduce.settings import Settings
+from counterpoise.store import digest
 from counterpoise.training import apply, generator, one_thread, seeded
 
 PUBLISHED = {0.999: 52.3, 0.997: 83.7, 0.995: 93.9, 0.990: 96.0}
@@ -146,7 +147,8 @@ def finish(found: Mapping[tuple[str, float], list[Numbers]], schedule: Schedule,
             "",
             *lines,
             "",
-            f"{made}; {seconds / 60:.1f} CPU minutes. Digests: trainings/ beside this file.",
+            f"{made}; {seconds / 60:.1f} CPU minutes. Digest of the digests of its {len(runs)} trainings:"
+            f" `{digest(sorted(run['digest'] for run in runs))[:8]}`.",
         ]
     )
     write(settings.out / f"biased-mnist-{settings.scale}.md", text.encode() + b"\n")

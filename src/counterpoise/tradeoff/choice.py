@@ -127,8 +127,7 @@ def choose(
         raise InputError(
             f"parties={[p.name for p in deciding]} must be the study's: {[p.name for p in results.parties]}."
         )
-    if not any(not record.refusal for record in results):
-        raise InputError(f"study {results.study!r} has no finished record to choose from; run it first.")
+    _refuse_unfinished(results)
     _refuse_unknown(results, deciding, mode)
     question = Question(deciding, rule, mode, masks.degree_names(results))
     mechanisms = dict.fromkeys(record.mechanism for record in results if not record.refusal)
@@ -168,6 +167,14 @@ class Question:
     policy: Policy
     mode: Mode
     degrees: frozenset[str]
+
+
+def _refuse_unfinished(results: Results) -> None:
+    if any(not record.refusal for record in results):
+        return
+    if reasons := dict.fromkeys(f"{record.mechanism} ({record.refusal.rstrip('.')})" for record in results):
+        raise InputError(f"study {results.study!r}: every mechanism was refused: {'; '.join(reasons)}.")
+    raise InputError(f"study {results.study!r} has no finished record to choose from; run it first.")
 
 
 def _refuse_unknown(results: Results, parties: Sequence[Party], mode: Mode) -> None:
