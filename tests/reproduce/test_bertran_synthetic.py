@@ -16,7 +16,7 @@ from scipy.special import entr
 
 from counterpoise.information.discrete import Values, entropy, information, synthetic
 from counterpoise.mechanisms.filtering import Rules
-from counterpoise.reproduce._bertran_filters import GAIN, Dense, Linear
+from counterpoise.reproduce._bertran_filters import UNIT, Dense, Linear
 from counterpoise.reproduce._bertran_judging import SPREAD, draw, judged
 from counterpoise.reproduce.bertran_synthetic import estimated
 from counterpoise.reproduce.settings import Settings
@@ -32,7 +32,7 @@ def _alone() -> Iterator[None]:
 def mapped(matrix: list[list[float]]) -> Linear:
     found = Linear()
     with torch.no_grad():
-        found.map.weight.copy_(torch.tensor(matrix))
+        found.map.weight.copy_(torch.tensor(matrix) / UNIT)
         found.map.bias.zero_()
     return found
 
@@ -41,12 +41,12 @@ def on_a_grid(matrix: list[list[float]], joint: Values) -> tuple[float, float]:
     """A and B of a linear filter: four Gaussians of known covariance, on a fine grid of outputs."""
     turn = np.array(matrix)
     covariance = SPREAD**2 * turn @ turn.T + np.eye(2)
-    axis = np.linspace(-6, 10, 321)
+    axis = np.linspace(-9, 9, 321)
     points = np.stack(np.meshgrid(axis, axis, indexing="ij"), -1)
     density = np.zeros((2, 2, 321, 321))
     for u in (0, 1):
         for s in (0, 1):
-            away = points - turn @ [u, s]
+            away = points - turn @ [u - 0.5, s - 0.5]
             exponent = np.einsum("xyi,ij,xyj->xy", away, np.linalg.inv(covariance), away)
             scale = 2 * math.pi * math.sqrt(np.linalg.det(covariance))
             density[u, s] = joint[u, s] * np.exp(-exponent / 2) / scale * (axis[1] - axis[0]) ** 2
@@ -78,14 +78,14 @@ def test_at_first_both_filters_are_nearly_copies() -> None:
         assert found["loss"][0] < 0.03
         rows, _, _ = draw(joint, 50, 0, "test")
         centres = filter.centres(rows, torch.zeros(50, filter.inner))
-        assert torch.allclose(centres, GAIN * (rows - 0.5), atol=1e-5)
+        assert torch.allclose(centres, rows, atol=1e-5)
 
 
 def test_rows_and_the_estimate_of_what_their_labels_share() -> None:
     for k, nats in ((1.0, 0.0), (0.4, 0.19274), (0.0, math.log(2))):
         rows, u, s = draw(synthetic(k), 20_000, 1, "test")
         assert estimated(u, s) == pytest.approx(nats, abs=0.02)
-        assert float((rows - torch.stack([u, s], 1)).std()) == pytest.approx(SPREAD, rel=0.02)
+        assert float((rows / UNIT + 0.5 - torch.stack([u, s], 1)).std()) == pytest.approx(SPREAD, rel=0.02)
 
 
 def test_the_whole_way_to_table_and_figures_and_nothing_trained_twice(

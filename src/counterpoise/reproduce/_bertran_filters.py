@@ -1,6 +1,7 @@
 """The filters of the synthetic case: a linear map, or a small network, of two numbers; and N(0, I) on what comes out.
 
-The noise at the end is fixed. A filter that may make it small can write the secret where the attackers' networks are
+Rows come in units of that noise: 0 and 1 are UNIT apart, so a filter that changes nothing is nearly a copy, and one
+network can be the provider's for raw and for filtered rows. The noise at the end is fixed. A filter that may make it small can write the secret where the attackers' networks are
 too coarse to look, and the game ends in a copy that looks private; here what lies closer than 1 is lost to everybody.
 """
 
@@ -11,8 +12,8 @@ from torch import Tensor, nn
 
 from counterpoise.mechanisms.filters import Filter
 
-GAIN = 6.0
-"""How far apart a filter puts 0 and 1 at first: 6 standard deviations of the noise, which is nearly a copy."""
+UNIT = 6.0
+"""Standard deviations of the noise between 0 and 1 of a raw row."""
 HIDDEN = 64
 INNER = 2
 """Numbers by chance that the network is given beside the row."""
@@ -37,14 +38,14 @@ class Mixing(Filter):
 
 
 class Linear(Mixing):
-    """c = M x + b."""
+    """c = M x + b, at first x."""
 
     def __init__(self) -> None:
         super().__init__()
         self.map = nn.Linear(2, 2)
         with torch.no_grad():
-            self.map.weight.copy_(GAIN * torch.eye(2))
-            self.map.bias.fill_(-GAIN / 2)
+            self.map.weight.copy_(torch.eye(2))
+            self.map.bias.zero_()
 
     def centres(self, rows: Tensor, chance: Tensor) -> Tensor:
         """The mapped rows."""
@@ -53,7 +54,7 @@ class Linear(Mixing):
 
 
 class Dense(Mixing):
-    """c = GAIN (x - 1/2 + f(x, y)), f with two hidden layers, its last one zero at first."""
+    """c = x + UNIT f(x / UNIT, y), f with two hidden layers, its last one zero at first."""
 
     inner = INNER
 
@@ -67,7 +68,7 @@ class Dense(Mixing):
 
     def centres(self, rows: Tensor, chance: Tensor) -> Tensor:
         """The moved rows."""
-        moved: Tensor = GAIN * (rows - 0.5 + self.learned(torch.cat([rows, chance], 1)))
+        moved: Tensor = rows + UNIT * self.learned(torch.cat([rows / UNIT, chance], 1))
         return moved
 
 

@@ -10,7 +10,7 @@ from scipy.special import entr
 from torch import Tensor
 
 from counterpoise.information.discrete import Values, entropy
-from counterpoise.reproduce._bertran_filters import Mixing
+from counterpoise.reproduce._bertran_filters import UNIT, Mixing
 from counterpoise.training import generator
 
 SPREAD = 0.05
@@ -20,8 +20,8 @@ Interval = tuple[float, float, float]
 
 
 def rows_of(u: Tensor, s: Tensor, rng: torch.Generator) -> Tensor:
-    """X ~ N((U, S), SPREAD^2 I), [n, 2]."""
-    return torch.stack([u, s], 1) + SPREAD * torch.randn(len(u), 2, generator=rng)
+    """X ~ N((U, S), SPREAD^2 I), centred and in units of the filters' noise, [n, 2]."""
+    return UNIT * (torch.stack([u, s], 1) - 0.5 + SPREAD * torch.randn(len(u), 2, generator=rng))
 
 
 def draw(joint: Values, n: int, seed: int, purpose: str) -> tuple[Tensor, Tensor, Tensor]:
