@@ -113,7 +113,7 @@ def test_the_whole_way_to_table_and_figures_and_nothing_trained_twice(
 def test_a_longer_game_comes_nearer_to_the_best_filter() -> None:
     """At k = 1 U costs nothing: the linear filter is to forget one direction, and a copy is far from that."""
     module = import_module("counterpoise.reproduce.bertran_synthetic")
-    rules = Rules(steps=150, batch=256, learning_rate=0.1, adversary_rate=5e-3, check_every=50, refresh=20)
+    rules = Rules(steps=150, batch=256, learning_rate=0.02, adversary_rate=5e-3, check_every=50, refresh=20)
     scale = replace(module._scale(4000, 8, 1000, 300, rules), rules={"linear": rules})
     found = module.train(1.0, "linear", 0.5, scale)
     assert found["leak"][0] < 0.35

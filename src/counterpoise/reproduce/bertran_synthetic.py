@@ -45,10 +45,12 @@ class Scale:
 
 
 def _scale(rows: int, grid: int, outer: int, inner: int, rules: Rules) -> Scale:
-    return Scale(rows, grid, outer, inner, {"linear": replace(rules, learning_rate=3e-2), "MLP": rules})
+    return Scale(
+        rows, grid, outer, inner, {"linear": rules, "MLP": replace(rules, learning_rate=rules.learning_rate / 2)}
+    )
 
 
-CPU = Rules(steps=1200, batch=256, learning_rate=1e-2, adversary_rate=2e-3, check_every=50, refresh=50)
+CPU = Rules(steps=1200, batch=256, learning_rate=1e-2, adversary_rate=2e-3)
 SCALES = {
     "quick": _scale(2000, 16, 1000, 400, replace(CPU, steps=60, check_every=20, refresh=10)),
     "cpu": _scale(20_000, 60, 8000, 2000, CPU),
