@@ -1,8 +1,9 @@
 """The filters of the synthetic case: a linear map, or a small network, of two numbers; and N(0, I) on what comes out.
 
 Rows come in units of that noise: 0 and 1 are UNIT apart, so a filter that changes nothing is nearly a copy, and one
-network can be the provider's for raw and for filtered rows. The noise at the end is fixed. A filter that may make it small can write the secret where the attackers' networks are
-too coarse to look, and the game ends in a copy that looks private; here what lies closer than 1 is lost to everybody.
+network can be the provider's for raw and for filtered rows. The noise at the end is fixed. A filter that may make it
+small can write the secret where the attackers' networks are too coarse to look, and the game ends in a copy that looks
+private; here what lies closer than 1 is lost to everybody.
 """
 
 from __future__ import annotations
