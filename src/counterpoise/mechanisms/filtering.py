@@ -5,7 +5,8 @@ representations from information metrics". The filter Q minimises
 
     (1 - alpha) E[KL(p(u|x) || p(u|q))]^2 + alpha sum_s E[KL(p(s|q) || p(s))]^2
 
-in which the provider's network says p(u|.), and the attackers' p(s|.); the square is of the batch's mean.
+in which the provider's network says p(u|.), and the attackers' p(s|.); the square is of the batch's mean. Where there
+are several attackers, the one to whom s tells most counts: what it reads, hiding it from another is no use.
 """
 
 from __future__ import annotations
@@ -75,11 +76,11 @@ class Rules:
 
 
 class Players(nn.Module):
-    """The filter, the provider's network (logits of U), and the attackers': one network, a head for each secret."""
+    """The filter, the provider's network (logits of U), and the attackers': one or several, a head for each secret."""
 
-    def __init__(self, filter: Filter, provider: nn.Module, attackers: nn.Module) -> None:
+    def __init__(self, filter: Filter, provider: nn.Module, *attackers: nn.Module) -> None:
         super().__init__()
-        self.filter, self.provider, self.attackers = filter, provider, attackers
+        self.filter, self.provider, self.attackers = filter, provider, nn.ModuleList(attackers)
 
 
 @dataclass(frozen=True)
@@ -159,9 +160,9 @@ def play(
     return monitor.trajectory()
 
 
-def logits_by_secret(attackers: nn.Module, rows: Tensor, sizes: Sequence[int]) -> tuple[Tensor, ...]:
-    """The attackers' network's output, cut into one head a secret."""
-    return torch.split(attackers(rows), list(sizes), 1)
+def logits_by_secret(attacker: nn.Module, rows: Tensor, sizes: Sequence[int]) -> tuple[Tensor, ...]:
+    """An attacker's output, cut into one head a secret."""
+    return torch.split(attacker(rows), list(sizes), 1)
 
 
 def divergences(p: Tensor, q: Tensor) -> Tensor:
@@ -186,7 +187,7 @@ class _Game:
 
     def __init__(self, players: Players, learned: Rows, kept: Rows, rules: Rules, seed: int) -> None:
         self.players, self.learned, self.rules, self.seed = players, learned, rules, seed
-        networks = (players.filter, players.provider, players.attackers)
+        networks = (players.filter, players.provider, *players.attackers)
         fast = all(fast_layout(network, learned.rows) is channels_last for network in networks)
         self.arrange = channels_last if fast else lambda rows: rows
         self.kept = replace(kept, rows=self.arrange(kept.rows))
@@ -240,8 +241,12 @@ class _Game:
         self._modes(players, training=False)
         noise = self._noise(self.kept.rows, "judge", 0)
         lost = self._loss(players, self.kept, noise, alpha)[1]
-        heads = logits_by_secret(players.attackers, players.filter.run(self.kept.rows, noise), self.sizes)
-        told = [usable(*parts) for parts in zip(heads, self.priors, self.kept.secrets, strict=True)]
+        filtered = players.filter.run(self.kept.rows, noise)
+        read = [logits_by_secret(attacker, filtered, self.sizes) for attacker in players.attackers]
+        told = [
+            max(usable(logits, prior, secret) for logits in heads)
+            for heads, prior, secret in zip(zip(*read, strict=True), self.priors, self.kept.secrets, strict=True)
+        ]
         loss = (1 - alpha) * float(lost) ** 2 + alpha * sum(value**2 for value in told)
         return Point(step, alpha, sum(told), float(lost), loss)
 
@@ -268,8 +273,9 @@ class _Game:
         loss = torch.zeros(())
         with seeded(generator(self.seed, "chance", purpose, number)):
             if attackers_learn:
-                heads = logits_by_secret(players.attackers, filtered, self.sizes)
-                loss = loss + sum(cross(*pair) for pair in zip(heads, batch.secrets, strict=True))
+                for attacker in players.attackers:
+                    heads = logits_by_secret(attacker, filtered, self.sizes)
+                    loss = loss + sum(cross(*pair) for pair in zip(heads, batch.secrets, strict=True))
             if provider_learns:  # the same network for raw and for filtered rows
                 for rows in (batch.rows, filtered):
                     loss = loss + cross(players.provider(rows), batch.utility)
@@ -283,18 +289,21 @@ class _Game:
         with torch.no_grad():
             raw = players.provider(batch.rows).log_softmax(1)
         seen = players.provider(filtered).log_softmax(1)
-        read = [head.log_softmax(1) for head in logits_by_secret(players.attackers, filtered, self.sizes)]
         if self.rules.divergence == "full":
             lost = divergences(raw, seen).mean()
-            told = [
-                divergences(head, prior.expand_as(head)).mean() for head, prior in zip(read, self.priors, strict=True)
-            ]
         else:
             lost = _at(raw - seen, batch.utility).mean()
-            both = zip(read, self.priors, batch.secrets, strict=True)
-            told = [_at(head - prior, secret).mean() for head, prior, secret in both]
-        private = torch.stack([value.square() for value in told]).sum()
-        return (1 - alpha) * lost.square() + alpha * private, lost, torch.stack(told).sum()
+        told = torch.stack([self._told(attacker, filtered, batch.secrets) for attacker in players.attackers]).amax(0)
+        return (1 - alpha) * lost.square() + alpha * told.square().sum(), lost, told.sum()
+
+    def _told(self, attacker: nn.Module, filtered: Tensor, secrets: Sequence[Tensor]) -> Tensor:
+        """I(S;Q) of each secret, as this attacker sees it."""
+        read = [head.log_softmax(1) for head in logits_by_secret(attacker, filtered, self.sizes)]
+        if self.rules.divergence == "full":
+            told = [divergences(head, prior.expand_as(head)) for head, prior in zip(read, self.priors, strict=True)]
+        else:
+            told = [_at(head - prior, s) for head, prior, s in zip(read, self.priors, secrets, strict=True)]
+        return torch.stack([value.mean() for value in told])
 
     def _batch(self, purpose: str, number: int) -> Rows:
         size = len(self.learned.rows)

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from math import prod
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -19,9 +20,12 @@ from counterpoise.interface import Images, Progress, Task, Trained
 from counterpoise.mechanisms.filtering import LEARNS, Players, Point, Rows, Rules, play
 from counterpoise.mechanisms.filters import Filter, Staged, UNet
 from counterpoise.record import Guarantee
-from counterpoise.training import apply, derive, fit_classifier, generator, kept_aside
+from counterpoise.training import apply, derive, fit_classifier, generator, kept_aside, seeded
 
 LEAST_OF_A_CLASS = 2
+OPPONENTS = ("network", "linear", "mlp")
+HIDDEN = 128
+"""Units of the small attacker with one hidden layer."""
 
 
 class Fixed:
@@ -45,9 +49,10 @@ class Privatizer:
     gives images of the same size, partly by chance, and the provider uses one network for raw and filtered ones. The
     secrets are the study's hidden label, and whatever other labels `secrets` names. `algorithm` 1 learns everything, 2
     keeps the provider's network (trained on raw images as the recipe says, or given) and 3 the attackers' too, which
-    any fresh attacker then beats: measure with secret_advantage. `climb`: alphas to train at before, each from the
-    filter of the one before; without them every alpha starts at a copy. `first`: a frozen filter that
-    the images pass before.
+    any fresh attacker then beats: measure with secret_advantage. `opponents`: whom the filter plays against, the
+    study's network, and a linear one and one with a hidden layer on the pixels: what is hidden from the first alone is
+    often plain to the others. `climb`: alphas to train at before, each from the filter of the one before; without them
+    every alpha starts at a copy. `first`: a frozen filter that the images pass before.
 
     Nothing is proved: what is hidden is hidden from those who tried.
     """
@@ -60,6 +65,7 @@ class Privatizer:
     alpha: Decimal
     algorithm: int = 1
     secrets: Sequence[str] = ()
+    opponents: Sequence[str] = OPPONENTS
     divergence: Literal["full", "plug-in"] = "full"
     steps: int = 600
     batch: int = 64
@@ -82,6 +88,8 @@ class Privatizer:
             in_range(0, 1, climb=alpha)
         if isinstance(self.secrets, str):
             raise InputError(f"secrets={self.secrets!r} must be a list of labels, such as [{self.secrets!r}].")
+        if isinstance(self.opponents, str) or not self.opponents or not set(self.opponents) <= set(OPPONENTS):
+            raise InputError(f"opponents={self.opponents!r} must be a list of some of: {', '.join(OPPONENTS)}.")
         at_least(1, width=self.width)
         at_least(0, noise=self.noise)
         self.rules  # noqa: B018 - checks the rest
@@ -133,10 +141,11 @@ class Privatizer:
         if self.provider is None:
             _on_raw(provider, task, task.train.labels[task.target], seed, "provider", shares[0])
         sizes = self._sizes(task)
-        attackers = self._attackers(task, sizes, generator(seed, "attackers"))
+        attackers = self._attackers(task, sizes, seed)
         if self.attackers is None:
-            _on_raw(attackers, task, torch.stack(secrets, 1), seed, "attackers", shares[1], sizes)
-        players = Players(self._filter(task, seed), provider, attackers)
+            for purpose, attacker in attackers.items():
+                _on_raw(attacker, task, torch.stack(secrets, 1), seed, purpose, shares[1], sizes)
+        players = Players(self._filter(task, seed), provider, *attackers.values())
         points = play(
             players,
             Rows(task.train.pixels, task.train.labels[task.target], tuple(secrets), sizes),
@@ -146,7 +155,7 @@ class Privatizer:
             progress=shares[2],
             checkpoint=_beside(task.checkpoint, "game"),
         )
-        for purpose in ("provider", "attackers", "game"):
+        for purpose in ("provider", *attackers, "game"):
             if path := _beside(task.checkpoint, purpose):
                 path.unlink(missing_ok=True)
         if self.trace is not None:
@@ -156,7 +165,7 @@ class Privatizer:
             players.provider.eval(),
             players.filter.with_seed(derive(seed, "released")).eval(),
             facts={"game_secret": kept.secret, "game_lost": kept.lost, "game_loss": kept.loss},
-            adversary=_FirstHead(players.attackers, sizes[0]).eval(),
+            adversary=_FirstHead(players.attackers[0], sizes[0]).eval(),
         )
 
     def _sizes(self, task: Task) -> tuple[int, ...]:
@@ -165,11 +174,25 @@ class Privatizer:
     def _provider(self, task: Task, rng: torch.Generator) -> nn.Module:
         return task.new_model(rng) if self.provider is None else copy.deepcopy(self.provider.model)
 
-    def _attackers(self, task: Task, sizes: tuple[int, ...], rng: torch.Generator) -> nn.Module:
-        """The study's network, with a head for each secret."""
+    def _attackers(self, task: Task, sizes: tuple[int, ...], seed: int) -> dict[str, nn.Module]:
+        """The study's network, and small ones on the pixels; each with a head for each secret."""
         if self.attackers is not None:
-            return copy.deepcopy(self.attackers.model)
-        return task.make_model(task.train.shape, sum(sizes), rng)
+            return {"given": copy.deepcopy(self.attackers.model)}
+        made: dict[str, nn.Module] = {}
+        numbers, classes = prod(task.train.shape), sum(sizes)
+        for name in self.opponents:
+            rng = generator(seed, "attackers", name)
+            if name == "network":
+                made[name] = task.make_model(task.train.shape, classes, rng)
+                continue
+            with seeded(rng):
+                layers = (
+                    [nn.Linear(numbers, classes)]
+                    if name == "linear"
+                    else [nn.Linear(numbers, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, classes)]
+                )
+            made[name] = nn.Sequential(nn.Flatten(), *layers)
+        return made
 
     def _filter(self, task: Task, seed: int = 0) -> Filter:
         with torch.random.fork_rng(devices=[]):
