@@ -243,7 +243,8 @@ def stacked(rows: Sequence[Row], original: Tensor, scale: int = 3) -> bytes:
     whole.paste(first, (0, 0))
     for index, row in enumerate(rows, start=1):
         if row.strip.exists():
-            whole.paste(Image.open(row.strip), (0, index * high))
+            with Image.open(row.strip) as faces:
+                whole.paste(faces, (0, index * high))
     buffer = io.BytesIO()
     whole.resize((wide * scale, whole.height * scale), Image.Resampling.NEAREST).save(buffer, "PNG")
     return buffer.getvalue()
