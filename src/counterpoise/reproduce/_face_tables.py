@@ -88,7 +88,7 @@ def _right(found: Numbers) -> str:
 
 def picture(rows: Sequence[Row]) -> bytes:
     """What is kept and what is told by alpha; leak against loss with the bound; the posteriors on S by true class."""
-    figure = new(12, 3.6)
+    figure = new(12, 4.6)
     axes: Any = figure.subplots(1, 3)
     rows = [row for row in rows if row.seed == 0]
     places = range(len(rows))
@@ -98,7 +98,7 @@ def picture(rows: Sequence[Row]) -> bytes:
         ([row.numbers["attackers"]["fixed"]["value"] for row in rows], "grey", "S, fixed, above chance"),
     ):
         axes[0].plot(places, values, "o-", color=colour, label=label)
-    axes[0].set_xticks(places, [row.name for row in rows], rotation=30, fontsize=7)
+    axes[0].set_xticks(places, [row.name for row in rows], rotation=90, fontsize=7)
     axes[0].legend(fontsize=7)
     tidy(axes[0], "", "share", "Kept and told")
     bound = rows[0].numbers["K"]
@@ -115,6 +115,6 @@ def picture(rows: Sequence[Row]) -> bytes:
             boxes.append({"whislo": low, "q1": q1, "med": middle, "q3": q3, "whishi": high, "fliers": []})
             names.append(f"{row.name}, S={true}")
     axes[2].bxp(boxes, showfliers=False)
-    axes[2].set_xticks(range(1, len(names) + 1), names, rotation=60, fontsize=5)
+    axes[2].set_xticks(range(1, len(names) + 1), names, rotation=90, fontsize=6)
     tidy(axes[2], "", "P(S = 1 | image)", "The surest attacker's belief, by true S")
     return rendered(figure, pdf=False)["png"]

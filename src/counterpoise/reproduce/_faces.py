@@ -144,7 +144,7 @@ def judged(task: Task, privatizer: Privatizer, seed: int, plain: Outcome, strip_
     mechanism = replace(privatizer, trace=trace.extend)
     trained = mechanism.train(task, generator(seed, "faces", str(privatizer.alpha)))
     found = _outcome(task, mechanism, privatizer.alpha, seed, trained)
-    write(strip_file, strip(found.released_test[:GALLERY]))
+    write(strip_file, strip(spread(found.released_test)))
     return {**numbers(found, plain), "trajectory": [asdict(point) for point in trace]}
 
 
@@ -227,6 +227,11 @@ def plainly(found: Measurement) -> dict[str, float]:
     return {key: round(float(getattr(found, key)), 4) for key in ("value", "low", "high")}
 
 
+def spread(images: Tensor) -> Tensor:
+    """A few images from all over the set, which may be in the order of people."""
+    return images[:: max(1, len(images) // GALLERY)][:GALLERY]
+
+
 def strip(images: Tensor) -> bytes:
     """Images side by side, as PNG."""
     values = (images.clamp(0, 1) * 255).round().to(torch.uint8).permute(0, 2, 3, 1).numpy()
@@ -237,7 +242,7 @@ def strip(images: Tensor) -> bytes:
 
 def stacked(rows: Sequence[Row], original: Tensor, scale: int = 3) -> bytes:
     """One picture: the original faces, and below them those of each filter, in order; a lost strip is left white."""
-    first = Image.open(io.BytesIO(strip(original[:GALLERY])))
+    first = Image.open(io.BytesIO(strip(spread(original))))
     wide, high = first.size
     whole = Image.new("RGB", (wide, high * (1 + len(rows))), "white")
     whole.paste(first, (0, 0))

@@ -22,7 +22,7 @@ from counterpoise.datasets.attributes import Lfw
 from counterpoise.interface import Images, Recipe, Task
 from counterpoise.mechanisms.plain import Plain
 from counterpoise.report.figures.style import new, rendered, tidy
-from counterpoise.reproduce._faces import GALLERY, Row, Schedule, stacked, strip
+from counterpoise.reproduce._faces import Row, Schedule, spread, stacked, strip
 from counterpoise.reproduce._kept import Numbers, kept
 from counterpoise.reproduce.settings import Settings
 from counterpoise.training import apply, fit_classifier, generator, one_thread
@@ -98,7 +98,7 @@ def train_one(
     mechanism: Any = Plain() if alpha is None else schedule.privatizer(alpha)
     trained = mechanism.train(task, generator(seed, "consent", alpha))
     released, asked = apply(trained.release, train.pixels), apply(trained.release, test.pixels)
-    write(strip_file, strip(asked[:GALLERY]))
+    write(strip_file, strip(spread(asked)))
     namer = schedule.model(train.shape, len(groups), generator(seed, "namer"))
     fit_classifier(namer, released, person, schedule.recipe, seed)
     truth, theirs = test.labels["person"], groups[test.labels["person"]]

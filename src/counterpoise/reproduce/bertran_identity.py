@@ -40,9 +40,9 @@ def bertran_identity_gender(settings: Settings) -> str:
     variants: dict[str, tuple[str, dict[str, Any]]] = {}
     for alpha in schedule.alphas:
         for algorithm in (2, 3):
-            variants[f"algorithm {algorithm}, alpha {alpha}"] = (alpha, {"algorithm": algorithm})
+            variants[f"alg. {algorithm}, alpha {alpha}"] = (alpha, {"algorithm": algorithm})
     last = schedule.alphas[-1]
-    variants[f"first filter, algorithm 2, alpha {last}"] = (last, {"algorithm": 2, "first": first})
+    variants[f"first, alg. 2, alpha {last}"] = (last, {"algorithm": 2, "first": first})
     rows = Sweep("bertran-identity-gender", task, schedule, settings).rows(variants)
-    title = f"Identity kept, gender hidden, 62 people of LFW. {PUBLISHED}"
+    title = f"Identity kept, gender hidden, {task.classes} people of LFW (first: behind a Fader filter). {PUBLISHED}"
     return finish("bertran-identity-gender", title, rows, test.pixels, schedule.sentence(), settings)
