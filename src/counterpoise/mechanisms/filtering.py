@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from counterpoise._check import InputError, at_least, in_range, one_of, positive
 from counterpoise.interface import Progress
+from counterpoise.mechanisms._monitor import Monitor, Point
 from counterpoise.mechanisms.filters import Filter
 from counterpoise.training import (
     State,
@@ -38,6 +39,7 @@ from counterpoise.training import (
 LEARNS = {1: (True, True), 2: (False, True), 3: (False, False)}
 """Which networks learn beside the filter, by the paper's algorithms: the provider's, the attackers'."""
 LARGEST_CHECK = 1000
+__all__ = ["LEARNS", "Players", "Point", "Rows", "Rules", "divergences", "logits_by_secret", "play", "usable"]
 
 
 @dataclass(frozen=True)
@@ -98,21 +100,6 @@ class Rows:
         return replace(self, rows=self.rows[chosen], utility=self.utility[chosen], secrets=secrets)
 
 
-@dataclass(frozen=True)
-class Point:
-    """The game at one check: information in nats as its networks see it, on rows kept aside.
-
-    `secret`, about I(S;Q), is what the attackers can use: H(S) - cross-entropy, summed over secrets. `lost`, about
-    I(U;X|Q), is the mean KL(p(u|x) || p(u|q)). They are estimates by these networks, and bound nothing.
-    """
-
-    step: int
-    alpha: float
-    secret: float
-    lost: float
-    loss: float
-
-
 def play(
     players: Players,
     given: Rows,
@@ -135,7 +122,7 @@ def play(
         raise InputError(f"a filter cannot be trained on {len(given.rows)} rows: one part is kept aside to judge it.")
     game = _Game(players, learned, kept, rules, seed)
     checks = -(-rules.steps // rules.check_every)
-    monitor = _Monitor(players, len(alphas) * checks)
+    monitor = Monitor(players, len(alphas) * checks)
 
     def step(index: int) -> None:
         stage, here = divmod(index, rules.steps)
@@ -319,37 +306,6 @@ class _Game:
         players.filter.eval()  # nothing in a filter behaves otherwise while it trains
         players.provider.train(training and provider_learns)
         players.attackers.train(training and attackers_learn)
-
-
-class _Monitor(nn.Module):
-    """What was seen at every check, and the best players so far; a module, so that it is saved with the rest."""
-
-    points: Tensor
-    least: Tensor
-
-    def __init__(self, players: Players, checks: int) -> None:
-        super().__init__()
-        self.best = copy.deepcopy(players)
-        self.register_buffer("points", torch.full((checks, 5), torch.nan, dtype=torch.float64))
-        self.register_buffer("least", torch.tensor(torch.inf, dtype=torch.float64))
-
-    def restart(self, players: Players, *, go_on: bool) -> None:
-        """Another alpha: the players go on from the best so far, which nobody is compared with any more."""
-        if go_on:
-            players.load_state_dict(self.best.state_dict())
-        self.least.fill_(torch.inf)
-
-    def note(self, row: int, point: Point, players: Players) -> None:
-        """Keep the point, and the players if they are the best."""
-        values = (point.step, point.alpha, point.secret, point.lost, point.loss)
-        self.points[row] = torch.tensor(values, dtype=torch.float64)
-        if point.loss <= float(self.least):
-            self.least.fill_(point.loss)
-            self.best.load_state_dict(players.state_dict())
-
-    def trajectory(self) -> tuple[Point, ...]:
-        """All points, in order."""
-        return tuple(replace(Point(0, *row[1:]), step=int(row[0])) for row in self.points.tolist())
 
 
 def _at(table: Tensor, classes: Tensor) -> Tensor:

@@ -191,7 +191,8 @@ class Privatizer:
                     if name == "linear"
                     else [nn.Linear(numbers, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, classes)]
                 )
-            made[name] = nn.Sequential(nn.Flatten(), *layers)
+            # Standardised as the filter makes them now: what is only made faint is still told.
+            made[name] = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(numbers, affine=False), *layers)
         return made
 
     def _filter(self, task: Task, seed: int = 0) -> Filter:
