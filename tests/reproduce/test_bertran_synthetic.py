@@ -15,9 +15,11 @@ import torch
 from scipy.special import entr
 
 from counterpoise.information.discrete import Values, entropy, information, synthetic
+from counterpoise.information.frontier import frontier
 from counterpoise.mechanisms.filtering import Rules
 from counterpoise.reproduce._bertran_filters import UNIT, Dense, Linear
 from counterpoise.reproduce._bertran_judging import SPREAD, draw, judged
+from counterpoise.reproduce._bertran_tables import Cell
 from counterpoise.reproduce.bertran_synthetic import estimated
 from counterpoise.reproduce.settings import Settings
 from counterpoise.training import one_thread
@@ -99,7 +101,7 @@ def test_the_whole_way_to_table_and_figures_and_nothing_trained_twice(
     text = module.bertran_synthetic(settings)
     assert len([line for line in text.splitlines() if line.startswith("| 0.4 |")]) == 6
     assert "- A + B lies below K, beyond its interval, for 0 of 6 filters." in text
-    assert "k = 0.4, MLP filter: at most" in text
+    assert "k = 0.4, MLP filter: off the frontier by at most" in text
     for figure in ("outputs", "losses", "plane"):
         assert (tmp_path / f"bertran-synthetic-quick-{figure}.png").read_bytes().startswith(b"\x89PNG")
     content = json.loads((tmp_path / "bertran-synthetic-quick.json").read_text())
@@ -108,6 +110,19 @@ def test_the_whole_way_to_table_and_figures_and_nothing_trained_twice(
     assert len(written) == 6
     assert module.bertran_synthetic(settings) == text
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "trainings").iterdir()} == written
+
+
+def test_how_far_off_the_frontier_both_ways() -> None:
+    """Beyond the leak at which nothing need be lost, the loss alone says that all is well."""
+    front = frontier(synthetic(0.4), 20)
+
+    def gap(leak: float, loss: float) -> float:
+        numbers = {"leak": (leak, leak, leak), "loss": (loss, loss, loss)}
+        return Cell(0.4, "linear", 0.5, numbers).gap(front)
+
+    assert gap(float(front.leak[20]), float(front.loss[20])) == pytest.approx(0, abs=1e-9)
+    assert gap(0.5, 0.0) == pytest.approx(0.5 - front.leak[-1], abs=1e-4)
+    assert gap(0.0, front.loss[0] + 0.1) == pytest.approx(0.1)
 
 
 def test_a_longer_game_comes_nearer_to_the_best_filter() -> None:

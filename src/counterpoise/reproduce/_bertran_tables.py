@@ -17,7 +17,7 @@ from counterpoise.reproduce.settings import Settings
 
 NAME = "bertran-synthetic"
 COLUMNS = ("k", "filter", "alpha", "A = I(S;Q) [95 %]", "B = I(U;X\\|Q) [95 %]", "A + B", "K", "loss", "best loss",
-           "alpha (1 - alpha) K^2", "B over the frontier", "digest")  # fmt: skip
+           "alpha (1 - alpha) K^2", "off the frontier", "digest")  # fmt: skip
 COLOURS = {0.1: PRIVACY, 0.5: LOSS, 0.8: EXPLANATION}
 CORNERS = {(0, 0): "0,0", (0, 1): "0,1", (1, 0): "1,0", (1, 1): "1,1"}
 
@@ -47,8 +47,9 @@ class Cell:
         return (1 - self.alpha) * self.loss**2 + self.alpha * self.leak**2
 
     def gap(self, front: Frontier) -> float:
-        """How much more it loses than the oracle does at its leak."""
-        return self.loss - front.at(self.leak)
+        """How far the frontier is: more lost at the same leak, or leaked at the same loss, whichever is more."""
+        leak = float(np.interp(self.loss, front.loss[::-1], front.leak[::-1]))
+        return max(self.loss - front.at(self.leak), self.leak - leak)
 
 
 def finish(title: str, cells: Sequence[Cell], fronts: Mapping[float, Frontier], settings: Settings) -> str:
@@ -103,9 +104,9 @@ def _sentences(cells: Sequence[Cell], fronts: Mapping[float, Frontier]) -> str:
             own = [c for c in cells if (c.k, c.kind) == (k, kind)]
             widest, far = max(own, key=lambda c: c.gap(front)), max(own, key=lambda c: _away(c, front))
             lines.append(
-                f"k = {k:g}, {kind} filter: at most {widest.gap(front):.4f} nats are lost beyond the best filter of"
-                f" its leak (alpha = {widest.alpha:g}), and up to {_away(far, front):.4f} nats lie to the best filter"
-                f" of its alpha (alpha = {far.alpha:g})."
+                f"k = {k:g}, {kind} filter: off the frontier by at most {widest.gap(front):.4f} nats (alpha ="
+                f" {widest.alpha:g}), and from the best filter of its alpha by at most {_away(far, front):.4f} (alpha ="
+                f" {far.alpha:g})."
             )
     return "\n".join(f"- {line}" for line in lines)
 
