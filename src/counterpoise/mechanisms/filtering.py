@@ -52,7 +52,8 @@ class Rules:
     provider's; gradients longer than 1 are cut, and the filter's rate falls to 0, so that the others catch up. Every
     `check_every` steps, attackers as they were at first (for the one in the game may have been led astray) and a copy
     of the provider's network learn for `refresh` steps on the filter as it is, and judge it on rows kept aside: the
-    best filter so far is kept.
+    best filter so far is kept. `shift` moves each batch of images by up to so many pixels, and `flip` mirrors half of
+    them: few images are otherwise learned by heart, and the filter hides what nobody would read of others.
     """
 
     algorithm: int = 1
@@ -64,6 +65,8 @@ class Rules:
     adversary_rate: float = 1e-3
     check_every: int = 100
     refresh: int = 200
+    shift: int = 0
+    flip: bool = False
 
     def __post_init__(self) -> None:
         if self.algorithm not in LEARNS:
@@ -73,7 +76,7 @@ class Rules:
         one_of(("full", "plug-in"), divergence=self.divergence)
         at_least(1, steps=self.steps, adversary_steps=self.adversary_steps, check_every=self.check_every)
         at_least(2, batch=self.batch)
-        at_least(0, refresh=self.refresh)
+        at_least(0, refresh=self.refresh, shift=self.shift)
         positive(learning_rate=self.learning_rate, adversary_rate=self.adversary_rate)
 
 
@@ -295,7 +298,19 @@ class _Game:
     def _batch(self, purpose: str, number: int) -> Rows:
         size = len(self.learned.rows)
         batch = self.learned.take(shuffled_batch(size, self.rules.batch, derive(self.seed, purpose), number))
-        return replace(batch, rows=self.arrange(batch.rows))
+        moved = self._moved(batch.rows, generator(self.seed, "moved", purpose, number))
+        return replace(batch, rows=self.arrange(moved))
+
+    def _moved(self, rows: Tensor, rng: torch.Generator) -> Tensor:
+        """Shifted by a few pixels, the edge repeated, and mirrored, as the rules say."""
+        if self.rules.flip:
+            mirrored = torch.rand(len(rows), generator=rng) < 0.5
+            rows = torch.where(mirrored[:, None, None, None], rows.flip(3), rows)
+        if not (most := self.rules.shift):
+            return rows
+        down, right = torch.randint(2 * most + 1, (2,), generator=rng).tolist()
+        padded = nn.functional.pad(rows, (most, most, most, most), mode="replicate")
+        return padded[:, :, down : down + rows.shape[2], right : right + rows.shape[3]]
 
     def _noise(self, rows: Tensor, purpose: str, number: int) -> Tensor:
         shape = self.players.filter.noise_shape(rows)

@@ -74,6 +74,8 @@ class Privatizer:
     adversary_rate: float = 1e-3
     check_every: int = 100
     refresh: int = 200
+    shift: int = 0
+    flip: bool = False
     width: int = 16
     noise: int = 8
     climb: Sequence[Decimal] = ()
@@ -111,6 +113,8 @@ class Privatizer:
             float(self.adversary_rate),
             self.check_every,
             self.refresh,
+            self.shift,
+            self.flip,
         )
 
     def guarantees(self, task: Task) -> tuple[Guarantee, ...]:
