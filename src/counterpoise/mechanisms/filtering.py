@@ -239,8 +239,9 @@ class _Game:
         """The loss and its parts on the rows kept aside."""
         self._modes(players, training=False)
         noise = self._noise(self.kept.rows, "judge", 0)
-        lost = self._loss(players, self.kept, noise, alpha)[1]
-        heads = logits_by_secret(players.attackers, players.filter.run(self.kept.rows, noise), self.sizes)
+        with seeded(generator(self.seed, "chance", "judge", 0)):  # a first filter may draw too
+            lost = self._loss(players, self.kept, noise, alpha)[1]
+            heads = logits_by_secret(players.attackers, players.filter.run(self.kept.rows, noise), self.sizes)
         told = [usable(*parts) for parts in zip(heads, self.priors, self.kept.secrets, strict=True)]
         loss = (1 - alpha) * float(lost) ** 2 + alpha * sum(value**2 for value in told)
         return Point(step, alpha, sum(told), float(lost), loss)
@@ -261,12 +262,12 @@ class _Game:
             return
         batch = self._batch(purpose, number)
         self._modes(players, training=True)
-        with torch.no_grad():
-            filtered = players.filter.run(batch.rows, self._noise(batch.rows, purpose, number))
         optimiser.zero_grad()
         cross = nn.functional.cross_entropy
         loss = torch.zeros(())
         with seeded(generator(self.seed, "chance", purpose, number)):
+            with torch.no_grad():
+                filtered = players.filter.run(batch.rows, self._noise(batch.rows, purpose, number))
             if attackers_learn:
                 heads = logits_by_secret(players.attackers, filtered, self.sizes)
                 loss = loss + sum(cross(*pair) for pair in zip(heads, batch.secrets, strict=True))
