@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -16,10 +18,13 @@ from counterpoise import cli
 from counterpoise._check import InputError
 from counterpoise.datasets.dots import Dots
 from counterpoise.interface import Images, Recipe, Task, Trained
-from counterpoise.mechanisms.filtering import Point
+from counterpoise.mechanisms.filtering import Point, play
 from counterpoise.mechanisms.filters import UNet
 from counterpoise.mechanisms.privatizer import Fixed, Privatizer, Standardised
 from counterpoise.models import BUILTIN as MODELS
+from counterpoise.plan import preview
+from counterpoise.prepare import prepare
+from counterpoise.study import parse_study
 from counterpoise.testing import check_mechanism
 from counterpoise.training import apply, fit_classifier, generator, kept_aside, one_thread
 
@@ -70,8 +75,8 @@ def test_standardised_readers_see_what_was_made_small(task: Task) -> None:
     for index in range(200):
         layer(faint[index : index + 50])
     seen = layer.eval()(faint)
-    assert seen.mean().item() == pytest.approx(0.5, abs=0.05)
-    assert seen.std().item() == pytest.approx(0.25, abs=0.05)
+    assert seen.mean().item() == pytest.approx(0, abs=0.1)
+    assert seen.std().item() == pytest.approx(1, abs=0.25)
     before = state(layer).clone()
     layer(task.train.pixels)  # asked, not learned from
     assert torch.equal(state(layer), before)
@@ -94,11 +99,11 @@ def test_also_behind_a_first_filter_that_draws() -> None:
 
 
 def test_alpha_0_keeps_everything_and_alpha_1_hides(task: Task) -> None:
-    game = Privatizer(Decimal(0), steps=120, check_every=60, refresh=60, width=8, learning_rate=3e-3)
+    game = Privatizer(Decimal(0), steps=160, check_every=160, refresh=80, width=8, adversary_rate=2e-3)
     open_, closed = (replace(game, alpha=Decimal(alpha)).train(task, generator(1)) for alpha in (0, 1))
     assert kept(open_, task) > 0.95
     assert told(open_, task) > 0.9  # a copy with some noise
-    assert told(closed, task) < 0.65
+    assert told(closed, task) < 0.68
     for trained in (open_, closed):
         assert trained.guarantees == ()
         assert set(trained.facts) == {"game_secret", "game_lost", "game_loss", "climbed"}
@@ -158,7 +163,7 @@ def test_without_one_given_algorithm_2_fixes_the_one_that_learned_on_raw_images(
 
 
 def test_the_fixed_attacker_flatters_algorithm_3(task: Task) -> None:
-    game = replace(TINY, alpha=Decimal(1), algorithm=3, steps=60, check_every=60, learning_rate=3e-3, width=8)
+    game = replace(TINY, alpha=Decimal(1), algorithm=3, steps=250, check_every=250, learning_rate=2e-3, width=8)
     trained = game.train(task, generator(0))
     released = apply(trained.release, task.test.pixels)
     fixed = apply(trained.adversary, released).argmax(1) == task.test.labels["secret"]  # type: ignore[arg-type]
@@ -310,6 +315,24 @@ explainer = {{ part = "smoothgrad", degrees = [0], samples = 2 }}
 mechanisms = [{{ part = "privatizer", degrees = {degrees}, {options} }}]
 parties = [{{ name = "a" }}]
 """
+
+
+def test_a_plan_times_a_share_of_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Privatizer(ALPHA, steps=600, check_every=100, refresh=200)
+    brief = whole.shortened(0.02)
+    assert (brief.steps, brief.check_every, brief.refresh) == (12, 2, 4)
+    assert replace(brief, steps=600, check_every=100, refresh=200) == whole
+    told = parse_study(tomllib.loads(STUDY.format(options="width = 4", degrees="[0.5]", size=8, model="mlp")))
+    played: list[int] = []
+
+    def counted(*given: Any, **named: Any) -> tuple[Point, ...]:
+        played.append(given[3].steps)
+        return play(*given, **named)
+
+    monkeypatch.setattr("counterpoise.mechanisms.privatizer.play", counted)
+    planned = preview(prepare(told))
+    assert played == [12, 12, 12, 24]
+    assert 0.5 < planned.seconds < 500
 
 
 @pytest.fixture

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -19,7 +20,7 @@ from counterpoise.interface import Images, Progress, Task, Trained
 from counterpoise.mechanisms.filtering import LEARNS, Players, Point, Rows, Rules, play
 from counterpoise.mechanisms.filters import Filter, Staged, UNet
 from counterpoise.record import Guarantee
-from counterpoise.training import apply, derive, fit_classifier, generator, kept_aside
+from counterpoise.training import apply, derive, fit_classifier, generator, kept_aside, seeded
 
 LEAST_OF_A_CLASS = 2
 
@@ -120,6 +121,11 @@ class Privatizer:
             _check_outputs("first", self.first.model, task.train, task.train.shape, "an image needs as many back")
         return ()
 
+    def shortened(self, share: float) -> Privatizer:
+        """As many checks, each after this share of the steps: for timing."""
+        steps, every, refresh = (math.ceil(share * n) for n in (self.steps, self.check_every, self.refresh))
+        return replace(self, steps=steps, check_every=every, refresh=refresh)
+
     def hides(self, task: Task) -> tuple[str, ...]:
         """The labels to hide, the study's hidden one first."""
         return tuple(dict.fromkeys((task.to_hide(self.name), *self.secrets)))
@@ -176,10 +182,12 @@ class Privatizer:
         return task.new_model(rng) if self.provider is None else copy.deepcopy(self.provider.model)
 
     def _attackers(self, task: Task, sizes: tuple[int, ...], rng: torch.Generator) -> nn.Module:
-        """The study's network, with a head for each secret, behind a standardisation of every pixel."""
+        """The study's network and a dense one beside it, with a head for each secret."""
         if self.attackers is not None:
             return copy.deepcopy(self.attackers.model)
-        return nn.Sequential(Standardised(task.train.shape), task.make_model(task.train.shape, sum(sizes), rng))
+        network = task.make_model(task.train.shape, sum(sizes), rng)
+        with seeded(rng):
+            return Readers(network, task.train.shape, sum(sizes))
 
     def _filter(self, task: Task, seed: int = 0) -> Filter:
         with torch.random.fork_rng(devices=[]):
@@ -193,10 +201,7 @@ class Privatizer:
 
 
 class Standardised(nn.Module):
-    """Every pixel by the mean and the deviation it had lately, as numbers around .5, for whoever reads filtered images.
-
-    A filter could fool any other reader by making a secret small: it is as clear as before, and takes longer to learn.
-    """
+    """Every pixel by the mean and the deviation it had lately, mean 0 and deviation 1."""
 
     mean: Tensor
     variance: Tensor
@@ -213,8 +218,29 @@ class Standardised(nn.Module):
             with torch.no_grad():
                 self.mean.lerp_(rows.mean(0), 1 - self.memory)
                 self.variance.lerp_((rows - self.mean).square().mean(0), 1 - self.memory)
-        standard: Tensor = 0.5 + 0.25 * (rows - self.mean) / (self.variance + 1e-10).sqrt()
+        standard: Tensor = (rows - self.mean) / (self.variance + 1e-10).sqrt()
         return standard
+
+
+class Readers(nn.Module):
+    """A network and, beside it, a dense one; both see every pixel standardised, and their logits are added.
+
+    A filter fools a network alone by making a secret small, which is as clear as before and takes longer to learn, or
+    by moving it to where that network does not look.
+    """
+
+    def __init__(self, network: nn.Module, shape: tuple[int, int, int], outputs: int, hidden: int = 128) -> None:
+        super().__init__()
+        self.standardised, self.network = Standardised(shape), network
+        self.dense = nn.Sequential(
+            nn.Flatten(), nn.Linear(math.prod(shape), hidden), nn.ReLU(), nn.Linear(hidden, outputs)
+        )
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """The logits; the network gets numbers around .5, as images are."""
+        standard = self.standardised(rows)
+        logits: Tensor = self.network(0.5 + 0.25 * standard) + self.dense(standard)
+        return logits
 
 
 class _FirstHead(nn.Module):
