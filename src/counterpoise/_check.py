@@ -10,7 +10,8 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import get_args, get_type_hints
+from types import UnionType
+from typing import Union, get_args, get_origin, get_type_hints
 
 
 class InputError(ValueError):
@@ -100,7 +101,9 @@ def text_and_switches(make: Callable[..., object], options: Mapping[str, object]
     except (NameError, TypeError, AttributeError):  # a third party's hints need not be readable from here
         return
     for name, value in options.items():
-        kinds = set(get_args(hints.get(name)) or (hints.get(name),)) - {type(None)}
+        hint = hints.get(name)
+        either = get_origin(hint) in (Union, UnionType)  # the arguments of a list of text are its entries' kinds
+        kinds = set(get_args(hint) if either else (hint,)) - {type(None)}
         if kinds == {bool} and not isinstance(value, bool):
             raise InputError(f"{name}={value!r} must be true or false.")
         if kinds == {str} and not isinstance(value, str | Path | None):

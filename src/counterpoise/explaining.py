@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from matplotlib import colormaps
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 
 from counterpoise import catalogue
@@ -116,7 +116,8 @@ def read_photo(path: Path, shape: tuple[int, int, int]) -> tuple[Tensor, bool]:
     channels, height, width = shape
     try:
         with Image.open(path) as opened:
-            image = opened.convert("L" if channels == 1 else "RGB")
+            # Cameras write which way is up beside the pixels, and only the pixels go on from here.
+            image = ImageOps.exif_transpose(opened).convert("L" if channels == 1 else "RGB")
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such image file.") from None
     except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as problem:

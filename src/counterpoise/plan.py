@@ -7,11 +7,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import Protocol, runtime_checkable
 
 import torch
 
 from counterpoise.grid import Grid, text
-from counterpoise.interface import Mechanism, Planned
+from counterpoise.interface import Mechanism, Planned, Task, Trained
 from counterpoise.prepare import BASELINE, Family, Prepared
 from counterpoise.record import Explained, Guarantee, Measurement, Party, Record, Results
 from counterpoise.tradeoff import Infeasible, choose, parse
@@ -20,6 +21,16 @@ from counterpoise.work import explain_degrees, outcome
 
 _SAMPLE = 4
 """How many batches the timed trainings see."""
+_SHARE = 0.02
+"""Of a mechanism's own steps, where it has any."""
+
+
+@runtime_checkable
+class Shortened(Protocol):
+    """A mechanism with steps of its own, as many for few images as for many: timed on a share of them."""
+
+    def shortened(self, share: float) -> Mechanism:
+        """The same with this share of its steps."""
 
 
 @dataclass(frozen=True)
@@ -154,22 +165,29 @@ def _seconds(prepared: Prepared, family: Family) -> float:
     task, recipe = prepared.task(party), prepared.study.training
     mechanism: Mechanism = family.at(family.degrees.values[len(family.degrees) // 2])
     few = task.train.take(torch.arange(min(len(task.train), _SAMPLE * recipe.batch)))
-    times = []
-    for epochs in (1, 1, 2):  # the first warms up
-        short = replace(task, train=few, recipe=replace(task.recipe, epochs=epochs))
-        start = time.perf_counter()
-        trained = mechanism.train(short, generator(0, "timing"))
-        times.append(time.perf_counter() - start)
-    per_epoch = max(0.0, times[2] - times[1])
-    fitting = (max(0.0, times[1] - per_epoch) + per_epoch * recipe.epochs) * len(task.train) / len(few)
+    few_task = replace(task, train=few)
+    brief = mechanism.shortened(_SHARE) if isinstance(mechanism, Shortened) else mechanism
+    own = 0.0
+    (_, _), (seconds, trained), (longer, _) = (_timed(brief, few_task, epochs) for epochs in (1, 1, 2))  # 1: warms up
+    if isinstance(mechanism, Shortened):
+        own = max(0.0, _timed(mechanism.shortened(2 * _SHARE), few_task, 1)[0] - seconds) / _SHARE
+    per_epoch = max(0.0, longer - seconds)
+    rest = max(0.0, seconds - per_epoch - own * _SHARE)
+    fitting = own + (rest + per_epoch * recipe.epochs) * len(task.train) / len(few)
     job = next(job for job in prepared.jobs if job.mechanism == family.name)
     start = time.perf_counter()
-    seen = outcome(replace(task, train=few), mechanism, job, trained)
+    seen = outcome(few_task, mechanism, job, trained)
     seeing, start = time.perf_counter() - start, time.perf_counter()
     two = prepared.explained[:2]
     explain_degrees(prepared, trained, seen.released_test[two], seen.test_logits[two].argmax(1), generator(0, "timing"))
     # Each image is explained twice, the second time from nearby: as often as the two that were timed.
     return fitting + seeing + (time.perf_counter() - start) * len(prepared.explained)
+
+
+def _timed(mechanism: Mechanism, task: Task, epochs: int) -> tuple[float, Trained]:
+    start = time.perf_counter()
+    trained = mechanism.train(replace(task, recipe=replace(task.recipe, epochs=epochs)), generator(0, "timing"))
+    return time.perf_counter() - start, trained
 
 
 def describe(row: Row) -> str:

@@ -9,7 +9,9 @@ import inspect
 import io
 import json
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from counterpoise._check import InputError
-from counterpoise._files import remove_unfinished, replacing, write
+from counterpoise._files import lock, write
 from counterpoise.explaining import chosen_by, read_photo
 from counterpoise.grid import text
 from counterpoise.interface import Progress
@@ -28,6 +30,7 @@ from counterpoise.store import Store
 from counterpoise.training import apply, one_thread
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".pgm", ".ppm", ".bmp", ".webp", ".tif", ".tiff")
+EXPORTED = ("filter.json", "filter.pt2", "filter.safetensors", "filter.py")
 TIMED = 256
 """Images on which the speed is measured."""
 ASSURED = "Measured against the attackers named in the run's report; nothing is proved."
@@ -76,20 +79,21 @@ def chosen_release(folder: Path, party: str | None, policy: str, mode: str) -> C
 def release_folder(chosen: Chosen, photos: Path, out: Path, progress: Progress = lambda done: None) -> str:
     """Filter every photo, one file each, under the same name as PNG without any metadata; what is there is kept."""
     pairs = _pairs(photos, out)
-    remove_unfinished(out)
     written, kept, resized, unread = 0, 0, 0, []
-    for done, (source, target) in enumerate(pairs, start=1):
-        if target.exists():  # a second draw of an image's noise would let both be averaged
-            kept += 1
-        else:
-            try:
-                pixels, changed = read_photo(source, chosen.shape)
-            except InputError as problem:
-                unread.append(str(problem))
-                continue
-            write(target, _png(apply(chosen.release, pixels[None])[0]))
-            written, resized = written + 1, resized + changed
-        progress(done / len(pairs))
+    with _alone_in(out):
+        _remove_unfinished([target for _, target in pairs])
+        for done, (source, target) in enumerate(pairs, start=1):
+            if target.exists():  # a second draw of an image's noise would let both be averaged
+                kept += 1
+            else:
+                try:
+                    pixels, changed = read_photo(source, chosen.shape)
+                except InputError as problem:
+                    unread.append(str(problem))
+                    continue
+                write(target, _png(apply(chosen.release, pixels[None])[0]))
+                written, resized = written + 1, resized + changed
+            progress(done / len(pairs))
     _, height, width = chosen.shape
     sentence = f"Wrote {written} filtered images to {out}, of {width} x {height} pixels, by {chosen.words}."
     if resized:
@@ -104,18 +108,48 @@ def release_folder(chosen: Chosen, photos: Path, out: Path, progress: Progress =
 def export_release(chosen: Chosen, out: Path) -> str:
     """The filter as an exported program, and as weights with the code that reads them; with size and speed."""
     with one_thread():
+        apply(chosen.release, chosen.examples[:2])  # the first call is slower
         started = time.perf_counter()
         apply(chosen.release, chosen.examples)
         rate = len(chosen.examples) / (time.perf_counter() - started)
-    written = [_program(chosen, out / "filter.pt2"), *_weights(chosen, out)]
-    sizes = {path.name: path.stat().st_size for path in written}
+    files = {"filter.pt2": _program(chosen), **_weights(chosen)}
+    sizes = {name: len(content) for name, content in files.items()}
     about = {**chosen.about, "shape": list(chosen.shape), "bytes": sizes, "images_per_second_on_one_thread": rate}
-    write(out / "filter.json", (json.dumps(about, indent=2, sort_keys=True) + "\n").encode())
+    files["filter.json"] = (json.dumps(about, indent=2, sort_keys=True) + "\n").encode()
+    with _alone_in(out):
+        _remove_unfinished([out / name for name in EXPORTED])
+        for name in EXPORTED:  # all, before the first new one: files of two filters must never stand together
+            (out / name).unlink(missing_ok=True)
+        for name, content in files.items():
+            write(out / name, content)
     listed = ", ".join(f"{name} ({size:,} bytes)" for name, size in sizes.items())
     return (
         f"Wrote {listed} and filter.json to {out}: {chosen.words}.\n"
         f"It filters {rate:,.0f} images/s here on one thread. {chosen.about['assurance']}"
     )
+
+
+@contextmanager
+def _alone_in(out: Path) -> Iterator[None]:
+    """While this lasts nobody else writes into the folder; what the system refuses is told in a sentence."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with lock(out):
+            yield
+    except BlockingIOError:
+        raise InputError(f"--out {out}: another command is writing into this folder; wait for it.") from None
+    except OSError as problem:
+        why = problem.strerror or problem
+        raise InputError(f"--out {out}: cannot be written ({why}); name a folder you may write.") from None
+
+
+def _remove_unfinished(targets: Collection[Path]) -> None:
+    """Remove what a killed command left of these files, and nothing else: the folder is its owner's."""
+    names = {(target.parent, target.name) for target in targets}
+    for folder in {target.parent for target in targets}:
+        for part in folder.glob(".*.part"):
+            if (folder, part.name[1:].rsplit(".", 2)[0]) in names:
+                part.unlink(missing_ok=True)
 
 
 def _pairs(photos: Path, out: Path) -> list[tuple[Path, Path]]:
@@ -150,31 +184,51 @@ def _png(pixels: Tensor) -> bytes:
     return buffer.getvalue()
 
 
-def _program(chosen: Chosen, path: Path) -> Path:
+def _program(chosen: Chosen) -> bytes:
     """The release as a program that needs torch and nothing of ours, for any number of images."""
-    example = (torch.zeros(2, *chosen.shape),)
+    example = torch.zeros(2, *chosen.shape)
+    buffer = io.BytesIO()
     try:
-        program = torch.export.export(
-            chosen.release, example, dynamic_shapes=({0: torch.export.Dim("images")},), strict=False
-        )
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")
+            program = torch.export.export(
+                chosen.release, (example,), dynamic_shapes=({0: torch.export.Dim("images")},), strict=False
+            )
+        said = program.module()
+        frozen = bool((said(example) == said(example)).all()) and not _repeats(chosen.release, example)
+        # Neither an example, which would be the only pickle in the file, nor where our code lies on this machine.
+        program.example_inputs = None
+        for node in program.graph.nodes:
+            node.meta.pop("stack_trace", None)
+        torch.export.save(program, buffer)
     except Exception as problem:  # whatever a filter's own code does when it is traced
-        why = " ".join(str(problem).split())[:200]
-        raise InputError(f"the filter of {chosen.words} cannot be exported as a program ({why}).") from None
-    with replacing(path) as part, part.open("wb") as file:
-        torch.export.save(program, file)
-    return path
+        raise InputError(
+            f"the filter of {chosen.words} cannot be exported as a program ({type(problem).__name__}: what it does with"
+            " an image is not in its layers alone); use 'counterpoise release'."
+        ) from None
+    if frozen:
+        raise InputError(
+            f"the filter of {chosen.words} cannot be exported as a program: the noise of one call would be in it for"
+            " ever; use 'counterpoise release'."
+        )
+    return buffer.getvalue()
 
 
-def _weights(chosen: Chosen, out: Path) -> list[Path]:
+@torch.no_grad()
+def _repeats(release: nn.Module, example: Tensor) -> bool:
+    """Whether the release gives the same twice."""
+    return bool((release(example) == release(example)).all())
+
+
+def _weights(chosen: Chosen) -> dict[str, bytes]:
     """Weights and code, where the filter's class can describe itself."""
     describe: Callable[[], dict[str, Any]] | None = getattr(chosen.release, "description", None)
     if describe is None:
-        return []
+        return {}
     try:
         metadata = {"filter": json.dumps(describe())}
     except TypeError:  # one of its parts cannot; the program has it all
-        return []
-    paths = [out / "filter.safetensors", out / "filter.py"]
-    write(paths[0], save({k: v.detach().contiguous() for k, v in chosen.release.state_dict().items()}, metadata))
-    write(paths[1], Path(inspect.getsourcefile(type(chosen.release)) or "").read_bytes())
-    return paths
+        return {}
+    table = {key: value.detach().contiguous() for key, value in chosen.release.state_dict().items()}
+    code = Path(inspect.getsourcefile(type(chosen.release)) or "").read_bytes()
+    return {"filter.safetensors": save(table, metadata), "filter.py": code}

@@ -84,7 +84,7 @@ def test_large_networks_are_there_and_say_what_they_need(name: str, least: int) 
 
 
 def test_every_builtin_is_tested() -> None:
-    assert {*OWN, *LARGE, "scattering-linear", "inception-stem", "inception-v3"} == set(BUILTIN)
+    assert {*OWN, *LARGE, "scattering-linear", "inception-stem", "inception-v3", "xception-small"} == set(BUILTIN)
 
 
 def test_global_generator_is_restored_after_an_error() -> None:

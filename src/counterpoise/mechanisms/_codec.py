@@ -89,16 +89,17 @@ class Codec(nn.Module):
         """Patches as channels: [n, inputs, side, side]; the last row and column are padded where they are short."""
         high, wide = self.patch
         padding = (0, wide * self.side - pixels.shape[3], 0, high * self.side - pixels.shape[2])
+        # `len` would make the number of images a constant of an exported program.
         padded = nn.functional.pad(pixels, padding)
-        cut = padded.reshape(len(pixels), -1, self.side, high, self.side, wide)
-        return cut.permute(0, 1, 3, 5, 2, 4).reshape(len(pixels), -1, self.side, self.side)
+        cut = padded.reshape(pixels.shape[0], -1, self.side, high, self.side, wide)
+        return cut.permute(0, 1, 3, 5, 2, 4).reshape(pixels.shape[0], -1, self.side, self.side)
 
     def _join(self, patches: Tensor) -> Tensor:
         """The inverse of `_cut`."""
         channels, height, width = self.mean.shape
         high, wide = self.patch
-        apart = patches.reshape(len(patches), channels, high, wide, self.side, self.side).permute(0, 1, 4, 2, 5, 3)
-        return apart.reshape(len(patches), channels, high * self.side, wide * self.side)[:, :, :height, :width]
+        apart = patches.reshape(patches.shape[0], channels, high, wide, self.side, self.side).permute(0, 1, 4, 2, 5, 3)
+        return apart.reshape(patches.shape[0], channels, high * self.side, wide * self.side)[:, :, :height, :width]
 
 
 def patches_a_side(shape: tuple[int, int, int], units: int) -> int:

@@ -230,8 +230,9 @@ class _Game:
         """The loss and its parts on the rows kept aside."""
         self._modes(players, training=False)
         noise = self._noise(self.kept.rows, "judge", 0)
-        lost = self._loss(players, self.kept, noise, alpha)[1]
-        filtered = players.filter.run(self.kept.rows, noise)
+        with seeded(generator(self.seed, "chance", "judge", 0)):  # a first filter may draw too
+            lost = self._loss(players, self.kept, noise, alpha)[1]
+            filtered = players.filter.run(self.kept.rows, noise)
         read = [logits_by_secret(attacker, filtered, self.sizes) for attacker in players.attackers]
         told = [
             max(usable(logits, prior, secret) for logits in heads)
@@ -256,12 +257,12 @@ class _Game:
             return
         batch = self._batch(purpose, number)
         self._modes(players, training=True)
-        with torch.no_grad():
-            filtered = players.filter.run(batch.rows, self._noise(batch.rows, purpose, number))
         optimiser.zero_grad()
         cross = nn.functional.cross_entropy
         loss = torch.zeros(())
         with seeded(generator(self.seed, "chance", purpose, number)):
+            with torch.no_grad():
+                filtered = players.filter.run(batch.rows, self._noise(batch.rows, purpose, number))
             if attackers_learn:
                 for attacker in players.attackers:
                     heads = logits_by_secret(attacker, filtered, self.sizes)

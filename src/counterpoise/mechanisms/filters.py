@@ -49,13 +49,18 @@ class Filter(nn.Module):
         raise NotImplementedError
 
     def with_seed(self: M, seed: int) -> M:
-        """From now on the same image gets the same noise, in any batch."""
-        self.seed.fill_(seed)
+        """From now on the same image gets the same noise, in any batch; filters inside this one draw other noise."""
+        for place, part in enumerate(self._filters()):
+            part.seed.fill_((seed + place) % 2**63)
         return self
 
     def fresh(self) -> None:
         """From now on every call draws anew."""
-        self.seed.fill_(FRESH)
+        for part in self._filters():
+            part.seed.fill_(FRESH)
+
+    def _filters(self) -> list[Filter]:
+        return [part for part in self.modules() if isinstance(part, Filter)]
 
     def forward(self, rows: Tensor) -> Tensor:
         """The filtered rows."""
@@ -102,7 +107,7 @@ class UNet(Filter):
         height, wide = rows.shape[2:]
         for _ in range(self.halvings):
             height, wide = -(-height // 2), -(-wide // 2)
-        return len(rows), self.noise, height, wide
+        return rows.shape[0], self.noise, height, wide  # `len` would make the number of rows a constant of an export
 
     def run(self, rows: Tensor, noise: Tensor) -> Tensor:
         """The filtered images."""

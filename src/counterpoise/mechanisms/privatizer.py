@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from math import prod
 from pathlib import Path
 from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
-from counterpoise._check import InputError, at_least, in_range
+from counterpoise._check import InputError, at_least, in_range, positive
 from counterpoise.grid import DegreeKind
 from counterpoise.interface import Images, Progress, Task, Trained
 from counterpoise.mechanisms.filtering import LEARNS, Players, Point, Rows, Rules, play
@@ -86,14 +86,17 @@ class Privatizer:
 
     def __post_init__(self) -> None:
         self.kind.check(self.alpha)
-        for alpha in self.climb:
-            in_range(0, 1, climb=alpha)
-        if isinstance(self.secrets, str):
-            raise InputError(f"secrets={self.secrets!r} must be a list of labels, such as [{self.secrets!r}].")
+        _check_lists(self.climb, self.secrets)
+        for what, given in (("provider", self.provider), ("attackers", self.attackers), ("first", self.first)):
+            if given is not None and not isinstance(given, Fixed):
+                raise InputError(f"{what}={given!r} must be Fixed(network), which only Python can give.")
+        if self.trace is not None and not callable(self.trace):
+            raise InputError(f"trace={self.trace!r} must be a function, which only Python can give.")
         if isinstance(self.opponents, str) or not self.opponents or not set(self.opponents) <= set(OPPONENTS):
             raise InputError(f"opponents={self.opponents!r} must be a list of some of: {', '.join(OPPONENTS)}.")
         at_least(1, width=self.width)
         at_least(0, noise=self.noise)
+        positive(learning_rate=self.learning_rate, adversary_rate=self.adversary_rate)
         self.rules  # noqa: B018 - checks the rest
         if self.provider is not None and LEARNS[self.algorithm][0]:
             raise InputError("provider is given and algorithm=1 would change it: set algorithm to 2 or 3.")
@@ -124,8 +127,15 @@ class Privatizer:
         sizes = {"provider": (self.provider, task.classes), "attackers": (self.attackers, sum(self._sizes(task)))}
         for what, (given, classes) in sizes.items():
             if given is not None:
-                _check_outputs(what, given.model, task.train, classes)
+                _check_outputs(what, given.model, task.train, (classes,), f"the labels have {classes} classes")
+        if self.first is not None:
+            _check_outputs("first", self.first.model, task.train, task.train.shape, "an image needs as many back")
         return ()
+
+    def shortened(self, share: float) -> Privatizer:
+        """As many checks, each after this share of the steps: for timing."""
+        steps, every, refresh = (math.ceil(share * n) for n in (self.steps, self.check_every, self.refresh))
+        return replace(self, steps=steps, check_every=every, refresh=refresh)
 
     def hides(self, task: Task) -> tuple[str, ...]:
         """The labels to hide, the study's hidden one first."""
@@ -168,7 +178,12 @@ class Privatizer:
         return Trained(
             players.provider.eval(),
             players.filter.with_seed(derive(seed, "released")).eval(),
-            facts={"game_secret": kept.secret, "game_lost": kept.lost, "game_loss": kept.loss},
+            facts={
+                "game_secret": kept.secret,
+                "game_lost": kept.lost,
+                "game_loss": kept.loss,
+                "climbed": len(self.climb),
+            },
             adversary=_FirstHead(players.attackers[0], sizes[0]).eval(),
         )
 
@@ -183,7 +198,7 @@ class Privatizer:
         if self.attackers is not None:
             return {"given": copy.deepcopy(self.attackers.model)}
         made: dict[str, nn.Module] = {}
-        numbers, classes = prod(task.train.shape), sum(sizes)
+        numbers, classes = math.prod(task.train.shape), sum(sizes)
         for name in self.opponents:
             rng = generator(seed, "attackers", name)
             if name == "network":
@@ -203,7 +218,54 @@ class Privatizer:
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(derive(seed, "filter"))
             learned = UNet(task.train.shape, self.width, self.noise)
-        return learned if self.first is None else Staged(copy.deepcopy(self.first.model), learned)
+        if self.first is None:
+            return learned
+        staged = Staged(copy.deepcopy(self.first.model), learned)
+        staged.fresh()  # what is hidden by noise that never changes would be learned by heart
+        return staged
+
+
+class Standardised(nn.Module):
+    """Every pixel by the mean and the deviation it had lately, mean 0 and deviation 1."""
+
+    mean: Tensor
+    variance: Tensor
+
+    def __init__(self, shape: tuple[int, int, int], memory: float = 0.9) -> None:
+        super().__init__()
+        self.memory = memory
+        self.register_buffer("mean", torch.full(shape, 0.5))
+        self.register_buffer("variance", torch.full(shape, 0.1))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """The standardised rows; rows that are learned from move mean and deviation."""
+        if self.training:
+            with torch.no_grad():
+                self.mean.lerp_(rows.mean(0), 1 - self.memory)
+                self.variance.lerp_((rows - self.mean).square().mean(0), 1 - self.memory)
+        standard: Tensor = (rows - self.mean) / (self.variance + 1e-10).sqrt()
+        return standard
+
+
+class Readers(nn.Module):
+    """A network and, beside it, a dense one; both see every pixel standardised, and their logits are added.
+
+    A filter fools a network alone by making a secret small, which is as clear as before and takes longer to learn, or
+    by moving it to where that network does not look.
+    """
+
+    def __init__(self, network: nn.Module, shape: tuple[int, int, int], outputs: int, hidden: int = 128) -> None:
+        super().__init__()
+        self.standardised, self.network = Standardised(shape), network
+        self.dense = nn.Sequential(
+            nn.Flatten(), nn.Linear(math.prod(shape), hidden), nn.ReLU(), nn.Linear(hidden, outputs)
+        )
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """The logits; the network gets numbers around .5, as images are."""
+        standard = self.standardised(rows)
+        logits: Tensor = self.network(0.5 + 0.25 * standard) + self.dense(standard)
+        return logits
 
 
 class _FirstHead(nn.Module):
@@ -247,6 +309,19 @@ def _on_raw(
     )
 
 
+def _check_lists(climb: object, secrets: object) -> None:
+    """A study file can hold anything in their places."""
+    if isinstance(climb, str) or not isinstance(climb, Sequence):
+        raise InputError(f"climb={climb!r} must be a list of alphas, such as [0.2, 0.5].")
+    for alpha in climb:
+        in_range(0, 1, climb=alpha)
+    if isinstance(secrets, str) or not isinstance(secrets, Sequence):
+        raise InputError(f"secrets={secrets!r} must be a list of labels, such as ['{secrets}'].")
+    for name in secrets:
+        if not isinstance(name, str):
+            raise InputError(f"secrets={list(secrets)!r} must be a list of labels, and {name!r} is no text.")
+
+
 def _check_secret(name: str, task: Task) -> None:
     if name not in task.train.labels:
         raise InputError(f"secrets: {name!r} must be one of the images' labels: {', '.join(task.train.labels)}.")
@@ -266,18 +341,15 @@ def _check_secret(name: str, task: Task) -> None:
             )
 
 
-def _check_outputs(what: str, model: nn.Module, images: Images, classes: int) -> None:
-    """A fixed network must say as many numbers as there are classes."""
+def _check_outputs(what: str, model: nn.Module, images: Images, wanted: tuple[int, ...], why: str) -> None:
+    """A fixed network must say as many numbers as there are classes, and a first filter must give images."""
     try:
         outputs = tuple(apply(model, torch.zeros(1, *images.shape)).shape)
-    except (RuntimeError, ValueError, IndexError) as problem:
-        why = " ".join(str(problem).split())
-        raise InputError(f"{what}: the fixed network cannot take images of {list(images.shape)} ({why}).") from None
-    if outputs != (1, classes):
-        raise InputError(
-            f"{what}: the fixed network gives {list(outputs[1:])} numbers an image, and the labels have {classes}"
-            " classes."
-        )
+    except (RuntimeError, ValueError, IndexError, TypeError, AttributeError) as problem:
+        told = " ".join(str(problem).split())
+        raise InputError(f"{what}: the fixed network cannot take images of {list(images.shape)} ({told}).") from None
+    if outputs != (1, *wanted):
+        raise InputError(f"{what}: the fixed network gives {list(outputs[1:])} numbers an image, and {why}.")
 
 
 def _beside(path: Path | None, purpose: str) -> Path | None:

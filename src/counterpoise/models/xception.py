@@ -15,7 +15,7 @@ def xception_small(
     """A convolution, three separable blocks that halve the image (2, 4 and 8 times `width` channels), a mean, a layer.
 
     After Chollet, "Xception: deep learning with depthwise separable convolutions", CVPR 2017: each channel is
-    convolved by itself, and channels are mixed point by point. 95,000 parameters at width 24.
+    convolved by itself, and channels are mixed point by point. 105,000 parameters at width 24.
     """
     at_least(4, width=width)
     one_of(("group", "batch", "none"), norm=norm)

@@ -100,12 +100,21 @@ UNPROVED = (
     "Nothing is proved about this setting: how private it is was measured with one simple attack, and a better attack"
     " may find more."
 )
+AGAINST = (
+    "Nothing is proved about this setting. What it hides is measured against these attackers, who learned from filtered"
+    " images when the filter was final: logistic regression, nearest neighbours and a small network on pixels, and the"
+    " study's own network, trained anew and trained on from the one in the game; an attacker not tried may find more."
+)
+"""Of a learned filter, which networks have fought already: that it fooled those is no measurement."""
+FILTERS = frozenset({"privatizer"})
+"""The mechanisms of which that is said."""
 
 
 def outcome(choice: Choice, total: int, title: str) -> Outcome:
     """A winner in sentences."""
     allowed = f"{choice.feasible} of {total} settings are feasible; this one scores {scored(choice.winner)}."
-    warning = UNPROVED if math.isinf(choice.winner.epsilon) else ""
+    unproved = AGAINST if choice.winner.mechanism in FILTERS else UNPROVED
+    warning = unproved if math.isinf(choice.winner.epsilon) else ""
     return Outcome(title, allowed, firmness(choice), warning, tuple((view, gives_up(view)) for view in choice.parties))
 
 
