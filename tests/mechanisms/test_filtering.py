@@ -148,7 +148,7 @@ def test_several_secrets_are_squared_each() -> None:
     given = rows(8, secrets=2)
     made = _Game(players(given, LinearFilter(3, 0.0)), given, given, QUICK, 0)
     loss, _, told = made._loss(made.players, given, torch.zeros(8, 3), 1.0)
-    heads = made.players.attackers(given.rows).split(2, 1)  # without noise an untaught filter is a copy
+    heads = made.players.attackers[0](given.rows).split(2, 1)  # without noise an untaught filter is a copy
     each = [
         float(divergences(head.log_softmax(1), prior.expand_as(head)).mean())
         for head, prior in zip(heads, made.priors, strict=True)

@@ -17,15 +17,13 @@ from torch import Tensor, nn
 from counterpoise._check import InputError, at_least, in_range, positive
 from counterpoise.grid import DegreeKind
 from counterpoise.interface import Images, Progress, Task, Trained
+from counterpoise.mechanisms._opponents import OPPONENTS, opponents
 from counterpoise.mechanisms.filtering import LEARNS, Players, Point, Rows, Rules, play
 from counterpoise.mechanisms.filters import Filter, Staged, UNet
 from counterpoise.record import Guarantee
-from counterpoise.training import apply, derive, fit_classifier, generator, kept_aside, seeded
+from counterpoise.training import apply, derive, fit_classifier, generator, kept_aside
 
 LEAST_OF_A_CLASS = 2
-OPPONENTS = ("network", "linear", "mlp")
-HIDDEN = 128
-"""Units of the small attacker with one hidden layer."""
 
 
 class Fixed:
@@ -194,25 +192,10 @@ class Privatizer:
         return task.new_model(rng) if self.provider is None else copy.deepcopy(self.provider.model)
 
     def _attackers(self, task: Task, sizes: tuple[int, ...], seed: int) -> dict[str, nn.Module]:
-        """The study's network, and small ones on the pixels; each with a head for each secret."""
+        """Those given, or untrained ones; each with a head for each secret."""
         if self.attackers is not None:
             return {"given": copy.deepcopy(self.attackers.model)}
-        made: dict[str, nn.Module] = {}
-        numbers, classes = math.prod(task.train.shape), sum(sizes)
-        for name in self.opponents:
-            rng = generator(seed, "attackers", name)
-            if name == "network":
-                made[name] = task.make_model(task.train.shape, classes, rng)
-                continue
-            with seeded(rng):
-                layers = (
-                    [nn.Linear(numbers, classes)]
-                    if name == "linear"
-                    else [nn.Linear(numbers, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, classes)]
-                )
-            # Standardised as the filter makes them now: what is only made faint is still told.
-            made[name] = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(numbers, affine=False), *layers)
-        return made
+        return opponents(self.opponents, task, sum(sizes), seed)
 
     def _filter(self, task: Task, seed: int = 0) -> Filter:
         with torch.random.fork_rng(devices=[]):
@@ -225,59 +208,16 @@ class Privatizer:
         return staged
 
 
-class Standardised(nn.Module):
-    """Every pixel by the mean and the deviation it had lately, mean 0 and deviation 1."""
-
-    mean: Tensor
-    variance: Tensor
-
-    def __init__(self, shape: tuple[int, int, int], memory: float = 0.9) -> None:
-        super().__init__()
-        self.memory = memory
-        self.register_buffer("mean", torch.full(shape, 0.5))
-        self.register_buffer("variance", torch.full(shape, 0.1))
-
-    def forward(self, rows: Tensor) -> Tensor:
-        """The standardised rows; rows that are learned from move mean and deviation."""
-        if self.training:
-            with torch.no_grad():
-                self.mean.lerp_(rows.mean(0), 1 - self.memory)
-                self.variance.lerp_((rows - self.mean).square().mean(0), 1 - self.memory)
-        standard: Tensor = (rows - self.mean) / (self.variance + 1e-10).sqrt()
-        return standard
-
-
-class Readers(nn.Module):
-    """A network and, beside it, a dense one; both see every pixel standardised, and their logits are added.
-
-    A filter fools a network alone by making a secret small, which is as clear as before and takes longer to learn, or
-    by moving it to where that network does not look.
-    """
-
-    def __init__(self, network: nn.Module, shape: tuple[int, int, int], outputs: int, hidden: int = 128) -> None:
-        super().__init__()
-        self.standardised, self.network = Standardised(shape), network
-        self.dense = nn.Sequential(
-            nn.Flatten(), nn.Linear(math.prod(shape), hidden), nn.ReLU(), nn.Linear(hidden, outputs)
-        )
-
-    def forward(self, rows: Tensor) -> Tensor:
-        """The logits; the network gets numbers around .5, as images are."""
-        standard = self.standardised(rows)
-        logits: Tensor = self.network(0.5 + 0.25 * standard) + self.dense(standard)
-        return logits
-
-
 class _FirstHead(nn.Module):
-    """The attackers' logits for the first secret: the study's hidden label."""
+    """An attacker's logits for the first secret: the study's hidden label."""
 
-    def __init__(self, attackers: nn.Module, classes: int) -> None:
+    def __init__(self, attacker: nn.Module, classes: int) -> None:
         super().__init__()
-        self.attackers, self.classes = attackers, classes
+        self.attacker, self.classes = attacker, classes
 
     def forward(self, rows: Tensor) -> Tensor:
         """The logits."""
-        logits: Tensor = self.attackers(rows)[:, : self.classes]
+        logits: Tensor = self.attacker(rows)[:, : self.classes]
         return logits
 
 
