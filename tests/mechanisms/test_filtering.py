@@ -77,7 +77,7 @@ class Shift(LinearFilter):
 def game(u: Says, s: Says, secret: list[int], rules: Rules = QUICK, prior: float = 0.5) -> tuple[_Game, Rows]:
     n = len(secret)
     given = Rows(torch.arange(float(n))[:, None], torch.zeros(n, dtype=torch.int64), (torch.tensor(secret),), (2,))
-    made = _Game(Players(Shift(1), u, s), given, given, rules, 0)
+    made = _Game(Players(Shift(1), u, s), given, given, rules, 0, nn.ModuleList())
     made.priors = [torch.tensor([1 - prior, prior]).log()]
     return made, given
 
@@ -146,7 +146,7 @@ def test_divergences_are_kullback_and_leibler_s() -> None:
 @torch.no_grad()
 def test_several_secrets_are_squared_each() -> None:
     given = rows(8, secrets=2)
-    made = _Game(players(given, LinearFilter(3, 0.0)), given, given, QUICK, 0)
+    made = _Game(players(given, LinearFilter(3, 0.0)), given, given, QUICK, 0, nn.ModuleList())
     loss, _, told = made._loss(made.players, given, torch.zeros(8, 3), 1.0)
     heads = made.players.attackers[0](given.rows).split(2, 1)  # without noise an untaught filter is a copy
     each = [

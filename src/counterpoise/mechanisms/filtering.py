@@ -50,8 +50,8 @@ class Rules:
     compares whole distributions; 'plug-in' is the paper's mean log-ratio at the true class, which can be negative, so
     that its square rewards leaking. Each step of the filter follows `adversary_steps` of the attackers' and one of the
     provider's; gradients longer than 1 are cut, and the filter's rate falls to 0, so that the others catch up. Every
-    `check_every` steps, attackers as they were at first (for the one in the game may have been led astray) and a copy
-    of the provider's network learn for `refresh` steps on the filter as it is, and judge it on rows kept aside: the
+    `check_every` steps, attackers who start anew (for those in the game may have been led astray) and a copy of the
+    provider's network learn for `refresh` steps on the filter as it is, and judge it on rows kept aside: the
     best filter so far is kept. `shift` moves each batch of images by up to so many pixels, and `flip` mirrors half of
     them: few images are otherwise learned by heart, and the filter hides what nobody would read of others.
     """
@@ -110,11 +110,13 @@ def play(
     rules: Rules,
     seed: int,
     *,
+    newcomers: Sequence[nn.Module] | None = None,
     progress: Progress = lambda done: None,
     checkpoint: Path | None = None,
 ) -> tuple[Point, ...]:
     """Train the players in place, and leave them as they were at the best check of the last alpha.
 
+    `newcomers` are the attackers that judge, as they start at every check; by default the game's as they are now.
     With several alphas each goes on from the best filter of the one before: a sweep that climbs.
     """
     for alpha in alphas:
@@ -123,7 +125,8 @@ def play(
     kept = kept.take(torch.arange(min(LARGEST_CHECK, len(kept.rows))))
     if not len(learned.rows):
         raise InputError(f"a filter cannot be trained on {len(given.rows)} rows: one part is kept aside to judge it.")
-    game = _Game(players, learned, kept, rules, seed)
+    first = copy.deepcopy(players.attackers) if newcomers is None else nn.ModuleList(newcomers)
+    game = _Game(players, learned, kept, rules, seed, first)
     checks = -(-rules.steps // rules.check_every)
     monitor = Monitor(players, len(alphas) * checks)
 
@@ -175,7 +178,9 @@ def usable(logits: Tensor, prior: Tensor, classes: Tensor) -> float:
 class _Game:
     """The moves: a step of the others, a step of the filter, and the judging."""
 
-    def __init__(self, players: Players, learned: Rows, kept: Rows, rules: Rules, seed: int) -> None:
+    def __init__(
+        self, players: Players, learned: Rows, kept: Rows, rules: Rules, seed: int, newcomers: nn.ModuleList
+    ) -> None:
         self.players, self.learned, self.rules, self.seed = players, learned, rules, seed
         networks = (players.filter, players.provider, *players.attackers)
         fast = all(fast_layout(network, learned.rows) is channels_last for network in networks)
@@ -188,7 +193,7 @@ class _Game:
         self.filter_weights = [p for p in players.filter.parameters() if p.requires_grad]
         self.filter_optimiser = torch.optim.Adam(self.filter_weights, lr=rules.learning_rate, betas=(0.5, 0.999))
         self.others_optimiser = self._optimiser(players)
-        self.newcomers = copy.deepcopy(players.attackers)
+        self.newcomers = newcomers
 
     def _optimiser(self, players: Players) -> torch.optim.Optimizer:
         learns = LEARNS[self.rules.algorithm]
@@ -219,7 +224,7 @@ class _Game:
     def refreshed(self, index: int) -> Players:
         """A copy in which the provider's network, and attackers who start anew, have learned from this filter."""
         players = copy.deepcopy(self.players)
-        players.attackers.load_state_dict(self.newcomers.state_dict())
+        players.attackers = copy.deepcopy(self.newcomers)
         optimiser = self._optimiser(players)
         for move in range(self.rules.refresh):
             self._others(players, optimiser, index * self.rules.refresh + move, "refresh")
@@ -271,7 +276,8 @@ class _Game:
                 for rows in (batch.rows, filtered):
                     loss = loss + cross(players.provider(rows), batch.utility)
         loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_([w for group in optimiser.param_groups for w in group["params"]], 1.0)
+        for network in (players.provider, *players.attackers):  # each by itself: one that errs must not slow the others
+            nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimiser.step()
 
     def _loss(self, players: Players, batch: Rows, noise: Tensor, alpha: float) -> tuple[Tensor, Tensor, Tensor]:

@@ -153,7 +153,7 @@ class Privatizer:
         if self.provider is None:
             _on_raw(provider, task, task.train.labels[task.target], seed, "provider", shares[0])
         sizes = self._sizes(task)
-        attackers = self._attackers(task, sizes, seed)
+        attackers, newcomers = (self._attackers(task, sizes, derive(seed, part)) for part in ("game", "judge"))
         if self.attackers is None:
             for purpose, attacker in attackers.items():
                 _on_raw(attacker, task, torch.stack(secrets, 1), seed, purpose, shares[1], sizes)
@@ -164,6 +164,7 @@ class Privatizer:
             [float(alpha) for alpha in (*self.climb, self.alpha)],
             self.rules,
             derive(seed, "game"),
+            newcomers=list(newcomers.values()),
             progress=shares[2],
             checkpoint=_beside(task.checkpoint, "game"),
         )
