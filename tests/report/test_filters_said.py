@@ -44,6 +44,10 @@ def test_the_report_and_every_document_say_it(requires: tuple[str, ...]) -> None
 
 def test_of_other_mechanisms_it_is_not_said() -> None:
     evidence = chosen("autoencoder")
-    html = page(evidence, as_json(evidence))
+    told = as_json(evidence)
+    html = page(evidence, told)
     assert SAID not in html
+    for text in documents(evidence, told).values():
+        assert SAID not in text
+        assert "\n\n---\n" in text  # a line of its own, which makes no heading of the one before
     assert "Nothing is proved about this setting" in html
