@@ -40,6 +40,7 @@ def documents(evidence: Evidence, decided: Mapping[str, Any]) -> dict[str, str]:
         "rule": words.rule(decision),
         "outcomes": words.outcomes(decision),
         "advice": words.advice(decision),
+        "against": words.against(evidence.results),
         "agreement": agreement(evidence),
         "budgets": [(budget, _bound(budget)) for budget in evidence.budgets],
         "rows": _rows(evidence),

@@ -88,6 +88,7 @@ def page(evidence: Evidence, decided: Mapping[str, Any], stills: Mapping[str, by
         advice=words.advice(decision),
         facts=words.facts(evidence),
         revealed=words.revealed(evidence.budgets),
+        against=words.against(evidence.results),
         agreement=agreement(evidence),
         unseen=parts,
         meanings=_meanings(decided),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from counterpoise.grid import text
+from counterpoise.record import Results
 from counterpoise.report.evidence import Evidence, choices
 from counterpoise.report.quantities import quantity
 from counterpoise.tradeoff import Budget, Choice, Decision, Infeasible, PartyView, Standing
@@ -101,9 +102,9 @@ UNPROVED = (
     " may find more."
 )
 AGAINST = (
-    "Nothing is proved about this setting. What it hides is measured against these attackers, who learned from filtered"
-    " images when the filter was final: logistic regression, nearest neighbours and a small network on pixels, and the"
-    " study's own network, trained anew and trained on from the one in the game; an attacker not tried may find more."
+    "What it hides is measured against these attackers, who learned from filtered images when the filter was final:"
+    " logistic regression, nearest neighbours and a small network on pixels, and the study's own network, trained anew"
+    " and trained on from the one in the game; an attacker not tried may find more."
 )
 """Of a learned filter, which networks have fought already: that it fooled those is no measurement."""
 FILTERS = frozenset({"privatizer"})
@@ -113,9 +114,16 @@ FILTERS = frozenset({"privatizer"})
 def outcome(choice: Choice, total: int, title: str) -> Outcome:
     """A winner in sentences."""
     allowed = f"{choice.feasible} of {total} settings are feasible; this one scores {scored(choice.winner)}."
-    unproved = AGAINST if choice.winner.mechanism in FILTERS else UNPROVED
+    filtered = choice.winner.mechanism in FILTERS
+    unproved = f"Nothing is proved about this setting. {AGAINST}" if filtered else UNPROVED
     warning = unproved if math.isinf(choice.winner.epsilon) else ""
     return Outcome(title, allowed, firmness(choice), warning, tuple((view, gives_up(view)) for view in choice.parties))
+
+
+def against(results: Results) -> str:
+    """What a run with a learned filter says wherever it says what is proved; empty for all others."""
+    names = sorted({record.mechanism for record in results} & FILTERS)
+    return f"Of {listed(names)} nothing is proved. {AGAINST}" if names else ""
 
 
 def outcomes(decision: Decision) -> list[Outcome]:
