@@ -59,7 +59,7 @@ class Schedule:
         return (
             f"{images} at {self.side} x {self.side}; provider and attackers: {self.network}, {r.epochs} epochs of"
             f" {r.optimiser} {r.learning_rate:g}, batch {r.batch}; filter: U-Net of width {self.width},"
-            f" {self.steps} steps, judged by attackers of {self.refresh} steps"
+            f" {self.steps} steps, judged by attackers of {self.refresh} steps, faces mirrored at random"
         )
 
     def model(self, shape: tuple[int, int, int], classes: int, rng: torch.Generator) -> nn.Module:
@@ -73,6 +73,8 @@ class Schedule:
             "steps": self.steps,
             "width": self.width,
             "refresh": self.refresh,
+            "adversary_rate": 2e-3,
+            "flip": True,  # faces are as good mirrored
             "check_every": max(1, self.steps // 6),
         }
         return Privatizer(Decimal(alpha), **{**game, **options})

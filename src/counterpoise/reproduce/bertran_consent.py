@@ -30,7 +30,7 @@ from counterpoise.training import apply, fit_classifier, generator, one_thread
 GROUPS = ("consenting", "observed private", "unobserved private")
 SCHEDULES = {
     "quick": Schedule(24, None, "small-cnn", Recipe(3, 32, 2e-3, optimiser="adam"), ("0.5",), 30, 4, 20),
-    "cpu": Schedule(32, None, "mlp", Recipe(40, 32, 2e-3, optimiser="adam"), ("0.3", "0.6", "0.9"), 1500, 8),
+    "cpu": Schedule(32, None, "mlp", Recipe(40, 32, 2e-3, optimiser="adam"), ("0.3", "0.6", "0.9"), 1000, 8, 400),
     "paper": Schedule(
         90, None, "xception-small", Recipe(80, 32, 1e-3, optimiser="adam"),
         ("0.1", "0.3", "0.5", "0.7", "0.9"), 20_000, 32, 500, 3,
