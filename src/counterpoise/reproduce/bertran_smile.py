@@ -18,7 +18,7 @@ PUBLISHED = {
 }
 SCHEDULES = {
     "quick": Schedule(24, 600, "small-cnn", Recipe(3, 64, 2e-3, optimiser="adam"), ("0.5",), 30, 4, 20),
-    "cpu": Schedule(32, None, "xception-small", Recipe(12, 64, 2e-3, optimiser="adam"), ("0.5", "0.8", "0.95"), 900, 8),
+    "cpu": Schedule(32, None, "lenet5-caffe", Recipe(8, 64, 1e-3, optimiser="adam"), ("0.5", "0.9"), 700, 8, 300),
     "paper": Schedule(
         64, None, "xception-small", Recipe(30, 64, 1e-3, optimiser="adam"),
         ("0.1", "0.3", "0.5", "0.7", "0.9", "0.95"), 20_000, 32, 500, 3,
