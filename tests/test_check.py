@@ -53,3 +53,7 @@ def test_one_of_lists_the_options_in_order() -> None:
     _check.one_of({"b", "a"}, policy="a")
     with pytest.raises(InputError, match=r"^policy='c' must be one of 'a', 'b'\.$"):
         _check.one_of({"b", "a"}, policy="c")
+    with pytest.raises(InputError, match=r"policy=\['a'\] must be one of 'a', 'b'\."):
+        _check.one_of({"b": 1, "a": 2}, policy=["a"])
+    with pytest.raises(InputError, match="first='c' must be one of"):
+        _check.one_of({"b", "a"}, first="c", last="a")

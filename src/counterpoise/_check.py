@@ -89,8 +89,9 @@ def inside(low: float, high: float, **arguments: object) -> None:
 
 def one_of(options: Collection[str], **arguments: object) -> None:
     """Each argument is one of the named options."""
+    known = sorted(options)  # in a set, a list from a study file could not even be looked up
     for name, value in arguments.items():
-        _require(value in options, name, value, "one of " + ", ".join(repr(option) for option in sorted(options)))
+        _require(value in known, name, value, "one of " + ", ".join(repr(option) for option in known))
 
 
 def text_and_switches(make: Callable[..., object], options: Mapping[str, object]) -> None:

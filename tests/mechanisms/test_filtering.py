@@ -77,7 +77,7 @@ class Shift(LinearFilter):
 def game(u: Says, s: Says, secret: list[int], rules: Rules = QUICK, prior: float = 0.5) -> tuple[_Game, Rows]:
     n = len(secret)
     given = Rows(torch.arange(float(n))[:, None], torch.zeros(n, dtype=torch.int64), (torch.tensor(secret),), (2,))
-    made = _Game(Players(Shift(1), u, s), given, given, rules, 0)
+    made = _Game(Players(Shift(1), u, s), given, given, rules, 0, nn.ModuleList())
     made.priors = [torch.tensor([1 - prior, prior]).log()]
     return made, given
 
@@ -146,9 +146,9 @@ def test_divergences_are_kullback_and_leibler_s() -> None:
 @torch.no_grad()
 def test_several_secrets_are_squared_each() -> None:
     given = rows(8, secrets=2)
-    made = _Game(players(given, LinearFilter(3, 0.0)), given, given, QUICK, 0)
+    made = _Game(players(given, LinearFilter(3, 0.0)), given, given, QUICK, 0, nn.ModuleList())
     loss, _, told = made._loss(made.players, given, torch.zeros(8, 3), 1.0)
-    heads = made.players.attackers(given.rows).split(2, 1)  # without noise an untaught filter is a copy
+    heads = made.players.attackers[0](given.rows).split(2, 1)  # without noise an untaught filter is a copy
     each = [
         float(divergences(head.log_softmax(1), prior.expand_as(head)).mean())
         for head, prior in zip(heads, made.priors, strict=True)
@@ -211,7 +211,7 @@ RULES = Rules(steps=150, batch=64, check_every=50, refresh=100, learning_rate=0.
 
 @pytest.mark.parametrize("classes", [2, 4])
 def test_a_secret_is_hidden_and_the_utility_kept(classes: int) -> None:
-    """Independent labels, so both can be had: A falls to near 0, by noise, and B stays low."""
+    """Independent labels: both can be had: A falls to near 0, B stays low, and the secret's number gets the noise."""
     given = rows(900, classes=classes)
     playing = players(given, LinearFilter(2, 0.3), norm=True)
     nothing = play(copy.deepcopy(playing), given, [0.0], replace(RULES, steps=50), 0)[-1]
@@ -219,7 +219,7 @@ def test_a_secret_is_hidden_and_the_utility_kept(classes: int) -> None:
     assert nothing.secret > 0.5 * math.log(classes)
     assert best.secret < 0.25 * nothing.secret
     assert best.lost < 0.4 * math.log(classes)
-    assert signal(playing, 1) < 1 < signal(playing, 0)
+    assert signal(playing, 1) < 0.1 * signal(playing, 0)
 
 
 def signal(playing: Players, place: int) -> float:

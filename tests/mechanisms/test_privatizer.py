@@ -18,9 +18,10 @@ from counterpoise import cli
 from counterpoise._check import InputError
 from counterpoise.datasets.dots import Dots
 from counterpoise.interface import Images, Recipe, Task, Trained
+from counterpoise.mechanisms._opponents import Standardised
 from counterpoise.mechanisms.filtering import Point, play
 from counterpoise.mechanisms.filters import UNet
-from counterpoise.mechanisms.privatizer import Fixed, Privatizer, Standardised
+from counterpoise.mechanisms.privatizer import Fixed, Privatizer
 from counterpoise.models import BUILTIN as MODELS
 from counterpoise.plan import preview
 from counterpoise.prepare import prepare
@@ -118,7 +119,7 @@ def test_several_secrets_have_a_head_each(task: Task, secrets: tuple[str, ...]) 
     trained = replace(mechanism, trace=seen.append).train(task, generator(0))
     assert trained.adversary is not None
     assert apply(trained.adversary, task.test.pixels).shape == (200, 2)  # the first secret's head alone
-    assert apply(trained.adversary.attackers, task.test.pixels).shape == (200, 5)  # type: ignore[arg-type]
+    assert apply(trained.adversary.attacker, task.test.pixels).shape == (200, 5)  # type: ignore[arg-type]
     assert [(point.step, point.alpha) for point in seen[0]] == [(2, 0.9), (4, 0.9)]
 
 
@@ -137,11 +138,11 @@ def test_a_fixed_network_stays_as_it_was(task: Task, algorithm: int) -> None:
         fixed = replace(fixed, attackers=Fixed(attackers))
     trained = fixed.train(task, generator(0))
     assert torch.equal(state(trained.model), state(provider))
-    inside = trained.adversary.attackers  # type: ignore[union-attr]
+    inside = trained.adversary.attacker  # type: ignore[union-attr]
     if algorithm == 3:
         assert torch.equal(state(inside), state(attackers))  # type: ignore[arg-type]
     else:
-        learned = replace(fixed, steps=1).train(task, generator(0)).adversary.attackers  # type: ignore[union-attr]
+        learned = replace(fixed, steps=1).train(task, generator(0)).adversary.attacker  # type: ignore[union-attr]
         assert not torch.equal(state(inside), state(learned))  # type: ignore[arg-type]
 
 

@@ -208,8 +208,9 @@ def test_refuses_an_unknown_mode_and_empty_results() -> None:
 
 def test_where_every_mechanism_was_refused_the_reasons_are_given() -> None:
     results = simple([A, B])
-    refused = tuple(replace(r, refusal="grad-cam needs feature maps: choose SmoothGrad.") for r in results)
+    first, second, *_ = (replace(r, refusal="grad-cam needs feature maps: choose SmoothGrad.") for r in results)
+    refused = (first, second, replace(first, mechanism="plain"), replace(first, mechanism="x", refusal="x needs y."))
     with pytest.raises(InputError) as told:
         choose(replace(results, records=refused))
-    reason = "dp-sgd (grad-cam needs feature maps: choose SmoothGrad)"
-    assert str(told.value) == f"study {results.study!r}: every mechanism was refused: {reason}."
+    reasons = "grad-cam needs feature maps: choose SmoothGrad (dp-sgd, plain); x needs y (x)"
+    assert str(told.value) == f"study {results.study!r}: every mechanism was refused: {reasons}."

@@ -5,7 +5,8 @@ representations from information metrics". The filter Q minimises
 
     (1 - alpha) E[KL(p(u|x) || p(u|q))]^2 + alpha sum_s E[KL(p(s|q) || p(s))]^2
 
-in which the provider's network says p(u|.), and the attackers' p(s|.); the square is of the batch's mean.
+in which the provider's network says p(u|.), and the attackers' p(s|.); the square is of the batch's mean. Where there
+are several attackers, the one to whom s tells most counts: what it reads, hiding it from another is no use.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from torch import Tensor, nn
 
 from counterpoise._check import InputError, at_least, in_range, one_of, positive
 from counterpoise.interface import Progress
+from counterpoise.mechanisms._monitor import Monitor, Point
 from counterpoise.mechanisms.filters import Filter
 from counterpoise.training import (
     State,
@@ -37,6 +39,7 @@ from counterpoise.training import (
 LEARNS = {1: (True, True), 2: (False, True), 3: (False, False)}
 """Which networks learn beside the filter, by the paper's algorithms: the provider's, the attackers'."""
 LARGEST_CHECK = 1000
+__all__ = ["LEARNS", "Players", "Point", "Rows", "Rules", "divergences", "logits_by_secret", "play", "usable"]
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,10 @@ class Rules:
     compares whole distributions; 'plug-in' is the paper's mean log-ratio at the true class, which can be negative, so
     that its square rewards leaking. Each step of the filter follows `adversary_steps` of the attackers' and one of the
     provider's; gradients longer than 1 are cut, and the filter's rate falls to 0, so that the others catch up. Every
-    `check_every` steps, attackers as they were at first (for the one in the game may have been led astray) and a copy
-    of the provider's network learn for `refresh` steps on the filter as it is, and judge it on rows kept aside: the
-    best filter so far is kept.
+    `check_every` steps, attackers who start anew (for those in the game may have been led astray) and a copy of the
+    provider's network learn for `refresh` steps on the filter as it is, and judge it on rows kept aside: the
+    best filter so far is kept. `shift` moves each batch of images by up to so many pixels, and `flip` mirrors half of
+    them: few images are otherwise learned by heart, and the filter hides what nobody would read of others.
     """
 
     algorithm: int = 1
@@ -61,6 +65,8 @@ class Rules:
     adversary_rate: float = 1e-3
     check_every: int = 100
     refresh: int = 200
+    shift: int = 0
+    flip: bool = False
 
     def __post_init__(self) -> None:
         if self.algorithm not in LEARNS:
@@ -70,16 +76,16 @@ class Rules:
         one_of(("full", "plug-in"), divergence=self.divergence)
         at_least(1, steps=self.steps, adversary_steps=self.adversary_steps, check_every=self.check_every)
         at_least(2, batch=self.batch)
-        at_least(0, refresh=self.refresh)
+        at_least(0, refresh=self.refresh, shift=self.shift)
         positive(learning_rate=self.learning_rate, adversary_rate=self.adversary_rate)
 
 
 class Players(nn.Module):
-    """The filter, the provider's network (logits of U), and the attackers': one network, a head for each secret."""
+    """The filter, the provider's network (logits of U), and the attackers': one or several, a head for each secret."""
 
-    def __init__(self, filter: Filter, provider: nn.Module, attackers: nn.Module) -> None:
+    def __init__(self, filter: Filter, provider: nn.Module, *attackers: nn.Module) -> None:
         super().__init__()
-        self.filter, self.provider, self.attackers = filter, provider, attackers
+        self.filter, self.provider, self.attackers = filter, provider, nn.ModuleList(attackers)
 
 
 @dataclass(frozen=True)
@@ -97,21 +103,6 @@ class Rows:
         return replace(self, rows=self.rows[chosen], utility=self.utility[chosen], secrets=secrets)
 
 
-@dataclass(frozen=True)
-class Point:
-    """The game at one check: information in nats as its networks see it, on rows kept aside.
-
-    `secret`, about I(S;Q), is what the attackers can use: H(S) - cross-entropy, summed over secrets. `lost`, about
-    I(U;X|Q), is the mean KL(p(u|x) || p(u|q)). They are estimates by these networks, and bound nothing.
-    """
-
-    step: int
-    alpha: float
-    secret: float
-    lost: float
-    loss: float
-
-
 def play(
     players: Players,
     given: Rows,
@@ -119,11 +110,13 @@ def play(
     rules: Rules,
     seed: int,
     *,
+    newcomers: Sequence[nn.Module] | None = None,
     progress: Progress = lambda done: None,
     checkpoint: Path | None = None,
 ) -> tuple[Point, ...]:
     """Train the players in place, and leave them as they were at the best check of the last alpha.
 
+    `newcomers` are the attackers that judge, as they start at every check; by default the game's as they are now.
     With several alphas each goes on from the best filter of the one before: a sweep that climbs.
     """
     for alpha in alphas:
@@ -132,9 +125,10 @@ def play(
     kept = kept.take(torch.arange(min(LARGEST_CHECK, len(kept.rows))))
     if not len(learned.rows):
         raise InputError(f"a filter cannot be trained on {len(given.rows)} rows: one part is kept aside to judge it.")
-    game = _Game(players, learned, kept, rules, seed)
+    first = copy.deepcopy(players.attackers) if newcomers is None else nn.ModuleList(newcomers)
+    game = _Game(players, learned, kept, rules, seed, first)
     checks = -(-rules.steps // rules.check_every)
-    monitor = _Monitor(players, len(alphas) * checks)
+    monitor = Monitor(players, len(alphas) * checks)
 
     def step(index: int) -> None:
         stage, here = divmod(index, rules.steps)
@@ -159,9 +153,9 @@ def play(
     return monitor.trajectory()
 
 
-def logits_by_secret(attackers: nn.Module, rows: Tensor, sizes: Sequence[int]) -> tuple[Tensor, ...]:
-    """The attackers' network's output, cut into one head a secret."""
-    return torch.split(attackers(rows), list(sizes), 1)
+def logits_by_secret(attacker: nn.Module, rows: Tensor, sizes: Sequence[int]) -> tuple[Tensor, ...]:
+    """An attacker's output, cut into one head a secret."""
+    return torch.split(attacker(rows), list(sizes), 1)
 
 
 def divergences(p: Tensor, q: Tensor) -> Tensor:
@@ -184,9 +178,11 @@ def usable(logits: Tensor, prior: Tensor, classes: Tensor) -> float:
 class _Game:
     """The moves: a step of the others, a step of the filter, and the judging."""
 
-    def __init__(self, players: Players, learned: Rows, kept: Rows, rules: Rules, seed: int) -> None:
+    def __init__(
+        self, players: Players, learned: Rows, kept: Rows, rules: Rules, seed: int, newcomers: nn.ModuleList
+    ) -> None:
         self.players, self.learned, self.rules, self.seed = players, learned, rules, seed
-        networks = (players.filter, players.provider, players.attackers)
+        networks = (players.filter, players.provider, *players.attackers)
         fast = all(fast_layout(network, learned.rows) is channels_last for network in networks)
         self.arrange = channels_last if fast else lambda rows: rows
         self.kept = replace(kept, rows=self.arrange(kept.rows))
@@ -197,7 +193,7 @@ class _Game:
         self.filter_weights = [p for p in players.filter.parameters() if p.requires_grad]
         self.filter_optimiser = torch.optim.Adam(self.filter_weights, lr=rules.learning_rate, betas=(0.5, 0.999))
         self.others_optimiser = self._optimiser(players)
-        self.newcomers = copy.deepcopy(players.attackers)
+        self.newcomers = newcomers
 
     def _optimiser(self, players: Players) -> torch.optim.Optimizer:
         learns = LEARNS[self.rules.algorithm]
@@ -228,7 +224,7 @@ class _Game:
     def refreshed(self, index: int) -> Players:
         """A copy in which the provider's network, and attackers who start anew, have learned from this filter."""
         players = copy.deepcopy(self.players)
-        players.attackers.load_state_dict(self.newcomers.state_dict())
+        players.attackers = copy.deepcopy(self.newcomers)
         optimiser = self._optimiser(players)
         for move in range(self.rules.refresh):
             self._others(players, optimiser, index * self.rules.refresh + move, "refresh")
@@ -241,8 +237,12 @@ class _Game:
         noise = self._noise(self.kept.rows, "judge", 0)
         with seeded(generator(self.seed, "chance", "judge", 0)):  # a first filter may draw too
             lost = self._loss(players, self.kept, noise, alpha)[1]
-            heads = logits_by_secret(players.attackers, players.filter.run(self.kept.rows, noise), self.sizes)
-        told = [usable(*parts) for parts in zip(heads, self.priors, self.kept.secrets, strict=True)]
+            filtered = players.filter.run(self.kept.rows, noise)
+        read = [logits_by_secret(attacker, filtered, self.sizes) for attacker in players.attackers]
+        told = [
+            max(usable(logits, prior, secret) for logits in heads)
+            for heads, prior, secret in zip(zip(*read, strict=True), self.priors, self.kept.secrets, strict=True)
+        ]
         loss = (1 - alpha) * float(lost) ** 2 + alpha * sum(value**2 for value in told)
         return Point(step, alpha, sum(told), float(lost), loss)
 
@@ -269,13 +269,15 @@ class _Game:
             with torch.no_grad():
                 filtered = players.filter.run(batch.rows, self._noise(batch.rows, purpose, number))
             if attackers_learn:
-                heads = logits_by_secret(players.attackers, filtered, self.sizes)
-                loss = loss + sum(cross(*pair) for pair in zip(heads, batch.secrets, strict=True))
+                for attacker in players.attackers:
+                    heads = logits_by_secret(attacker, filtered, self.sizes)
+                    loss = loss + sum(cross(*pair) for pair in zip(heads, batch.secrets, strict=True))
             if provider_learns:  # the same network for raw and for filtered rows
                 for rows in (batch.rows, filtered):
                     loss = loss + cross(players.provider(rows), batch.utility)
         loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_([w for group in optimiser.param_groups for w in group["params"]], 1.0)
+        for network in (players.provider, *players.attackers):  # each by itself: one that errs must not slow the others
+            nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimiser.step()
 
     def _loss(self, players: Players, batch: Rows, noise: Tensor, alpha: float) -> tuple[Tensor, Tensor, Tensor]:
@@ -284,23 +286,38 @@ class _Game:
         with torch.no_grad():
             raw = players.provider(batch.rows).log_softmax(1)
         seen = players.provider(filtered).log_softmax(1)
-        read = [head.log_softmax(1) for head in logits_by_secret(players.attackers, filtered, self.sizes)]
         if self.rules.divergence == "full":
             lost = divergences(raw, seen).mean()
-            told = [
-                divergences(head, prior.expand_as(head)).mean() for head, prior in zip(read, self.priors, strict=True)
-            ]
         else:
             lost = _at(raw - seen, batch.utility).mean()
-            both = zip(read, self.priors, batch.secrets, strict=True)
-            told = [_at(head - prior, secret).mean() for head, prior, secret in both]
-        private = torch.stack([value.square() for value in told]).sum()
-        return (1 - alpha) * lost.square() + alpha * private, lost, torch.stack(told).sum()
+        told = torch.stack([self._told(attacker, filtered, batch.secrets) for attacker in players.attackers]).amax(0)
+        return (1 - alpha) * lost.square() + alpha * told.square().sum(), lost, told.sum()
+
+    def _told(self, attacker: nn.Module, filtered: Tensor, secrets: Sequence[Tensor]) -> Tensor:
+        """I(S;Q) of each secret, as this attacker sees it."""
+        read = [head.log_softmax(1) for head in logits_by_secret(attacker, filtered, self.sizes)]
+        if self.rules.divergence == "full":
+            told = [divergences(head, prior.expand_as(head)) for head, prior in zip(read, self.priors, strict=True)]
+        else:
+            told = [_at(head - prior, s) for head, prior, s in zip(read, self.priors, secrets, strict=True)]
+        return torch.stack([value.mean() for value in told])
 
     def _batch(self, purpose: str, number: int) -> Rows:
         size = len(self.learned.rows)
         batch = self.learned.take(shuffled_batch(size, self.rules.batch, derive(self.seed, purpose), number))
-        return replace(batch, rows=self.arrange(batch.rows))
+        moved = self._moved(batch.rows, generator(self.seed, "moved", purpose, number))
+        return replace(batch, rows=self.arrange(moved))
+
+    def _moved(self, rows: Tensor, rng: torch.Generator) -> Tensor:
+        """Shifted by a few pixels, the edge repeated, and mirrored, as the rules say."""
+        if self.rules.flip:
+            mirrored = torch.rand(len(rows), generator=rng) < 0.5
+            rows = torch.where(mirrored[:, None, None, None], rows.flip(3), rows)
+        if not (most := self.rules.shift):
+            return rows
+        down, right = torch.randint(2 * most + 1, (2,), generator=rng).tolist()
+        padded = nn.functional.pad(rows, (most, most, most, most), mode="replicate")
+        return padded[:, :, down : down + rows.shape[2], right : right + rows.shape[3]]
 
     def _noise(self, rows: Tensor, purpose: str, number: int) -> Tensor:
         shape = self.players.filter.noise_shape(rows)
@@ -311,37 +328,6 @@ class _Game:
         players.filter.eval()  # nothing in a filter behaves otherwise while it trains
         players.provider.train(training and provider_learns)
         players.attackers.train(training and attackers_learn)
-
-
-class _Monitor(nn.Module):
-    """What was seen at every check, and the best players so far; a module, so that it is saved with the rest."""
-
-    points: Tensor
-    least: Tensor
-
-    def __init__(self, players: Players, checks: int) -> None:
-        super().__init__()
-        self.best = copy.deepcopy(players)
-        self.register_buffer("points", torch.full((checks, 5), torch.nan, dtype=torch.float64))
-        self.register_buffer("least", torch.tensor(torch.inf, dtype=torch.float64))
-
-    def restart(self, players: Players, *, go_on: bool) -> None:
-        """Another alpha: the players go on from the best so far, which nobody is compared with any more."""
-        if go_on:
-            players.load_state_dict(self.best.state_dict())
-        self.least.fill_(torch.inf)
-
-    def note(self, row: int, point: Point, players: Players) -> None:
-        """Keep the point, and the players if they are the best."""
-        values = (point.step, point.alpha, point.secret, point.lost, point.loss)
-        self.points[row] = torch.tensor(values, dtype=torch.float64)
-        if point.loss <= float(self.least):
-            self.least.fill_(point.loss)
-            self.best.load_state_dict(players.state_dict())
-
-    def trajectory(self) -> tuple[Point, ...]:
-        """All points, in order."""
-        return tuple(replace(Point(0, *row[1:]), step=int(row[0])) for row in self.points.tolist())
 
 
 def _at(table: Tensor, classes: Tensor) -> Tensor:

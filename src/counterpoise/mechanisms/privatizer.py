@@ -17,10 +17,11 @@ from torch import Tensor, nn
 from counterpoise._check import InputError, at_least, in_range, positive
 from counterpoise.grid import DegreeKind
 from counterpoise.interface import Images, Progress, Task, Trained
+from counterpoise.mechanisms._opponents import OPPONENTS, opponents
 from counterpoise.mechanisms.filtering import LEARNS, Players, Point, Rows, Rules, play
 from counterpoise.mechanisms.filters import Filter, Staged, UNet
 from counterpoise.record import Guarantee
-from counterpoise.training import apply, derive, fit_classifier, generator, kept_aside, seeded
+from counterpoise.training import apply, derive, fit_classifier, generator, kept_aside
 
 LEAST_OF_A_CLASS = 2
 
@@ -46,9 +47,10 @@ class Privatizer:
     gives images of the same size, partly by chance, and the provider uses one network for raw and filtered ones. The
     secrets are the study's hidden label, and whatever other labels `secrets` names. `algorithm` 1 learns everything, 2
     keeps the provider's network (trained on raw images as the recipe says, or given) and 3 the attackers' too, which
-    any fresh attacker then beats: measure with secret_advantage. `climb`: alphas to train at before, each from the
-    filter of the one before; without them every alpha starts at a copy. `first`: a frozen filter that
-    the images pass before.
+    any fresh attacker then beats: measure with secret_advantage. `opponents`: whom the filter plays against, the
+    study's network, and a linear one and one with a hidden layer on the pixels: what is hidden from the first alone is
+    often plain to the others. `climb`: alphas to train at before, each from the filter of the one before; without them
+    every alpha starts at a copy. `first`: a frozen filter that the images pass before.
 
     Nothing is proved: what is hidden is hidden from those who tried.
     """
@@ -61,6 +63,7 @@ class Privatizer:
     alpha: Decimal
     algorithm: int = 1
     secrets: Sequence[str] = ()
+    opponents: Sequence[str] = OPPONENTS
     divergence: Literal["full", "plug-in"] = "full"
     steps: int = 600
     batch: int = 64
@@ -69,6 +72,8 @@ class Privatizer:
     adversary_rate: float = 1e-3
     check_every: int = 100
     refresh: int = 200
+    shift: int = 0
+    flip: bool = False
     width: int = 16
     noise: int = 8
     climb: Sequence[Decimal] = ()
@@ -85,6 +90,8 @@ class Privatizer:
                 raise InputError(f"{what}={given!r} must be Fixed(network), which only Python can give.")
         if self.trace is not None and not callable(self.trace):
             raise InputError(f"trace={self.trace!r} must be a function, which only Python can give.")
+        if isinstance(self.opponents, str) or not self.opponents or not set(self.opponents) <= set(OPPONENTS):
+            raise InputError(f"opponents={self.opponents!r} must be a list of some of: {', '.join(OPPONENTS)}.")
         at_least(1, width=self.width)
         at_least(0, noise=self.noise)
         positive(learning_rate=self.learning_rate, adversary_rate=self.adversary_rate)
@@ -107,6 +114,8 @@ class Privatizer:
             float(self.adversary_rate),
             self.check_every,
             self.refresh,
+            self.shift,
+            self.flip,
         )
 
     def guarantees(self, task: Task) -> tuple[Guarantee, ...]:
@@ -144,20 +153,22 @@ class Privatizer:
         if self.provider is None:
             _on_raw(provider, task, task.train.labels[task.target], seed, "provider", shares[0])
         sizes = self._sizes(task)
-        attackers = self._attackers(task, sizes, generator(seed, "attackers"))
+        attackers, newcomers = (self._attackers(task, sizes, derive(seed, part)) for part in ("game", "judge"))
         if self.attackers is None:
-            _on_raw(attackers, task, torch.stack(secrets, 1), seed, "attackers", shares[1], sizes)
-        players = Players(self._filter(task, seed), provider, attackers)
+            for purpose, attacker in attackers.items():
+                _on_raw(attacker, task, torch.stack(secrets, 1), seed, purpose, shares[1], sizes)
+        players = Players(self._filter(task, seed), provider, *attackers.values())
         points = play(
             players,
             Rows(task.train.pixels, task.train.labels[task.target], tuple(secrets), sizes),
             [float(alpha) for alpha in (*self.climb, self.alpha)],
             self.rules,
             derive(seed, "game"),
+            newcomers=list(newcomers.values()),
             progress=shares[2],
             checkpoint=_beside(task.checkpoint, "game"),
         )
-        for purpose in ("provider", "attackers", "game"):
+        for purpose in ("provider", *attackers, "game"):
             if path := _beside(task.checkpoint, purpose):
                 path.unlink(missing_ok=True)
         if self.trace is not None:
@@ -172,7 +183,7 @@ class Privatizer:
                 "game_loss": kept.loss,
                 "climbed": len(self.climb),
             },
-            adversary=_FirstHead(players.attackers, sizes[0]).eval(),
+            adversary=_FirstHead(players.attackers[0], sizes[0]).eval(),
         )
 
     def _sizes(self, task: Task) -> tuple[int, ...]:
@@ -181,13 +192,11 @@ class Privatizer:
     def _provider(self, task: Task, rng: torch.Generator) -> nn.Module:
         return task.new_model(rng) if self.provider is None else copy.deepcopy(self.provider.model)
 
-    def _attackers(self, task: Task, sizes: tuple[int, ...], rng: torch.Generator) -> nn.Module:
-        """The study's network and a dense one beside it, with a head for each secret."""
+    def _attackers(self, task: Task, sizes: tuple[int, ...], seed: int) -> dict[str, nn.Module]:
+        """Those given, or untrained ones; each with a head for each secret."""
         if self.attackers is not None:
-            return copy.deepcopy(self.attackers.model)
-        network = task.make_model(task.train.shape, sum(sizes), rng)
-        with seeded(rng):
-            return Readers(network, task.train.shape, sum(sizes))
+            return {"given": copy.deepcopy(self.attackers.model)}
+        return opponents(self.opponents, task, sum(sizes), seed)
 
     def _filter(self, task: Task, seed: int = 0) -> Filter:
         with torch.random.fork_rng(devices=[]):
@@ -200,59 +209,16 @@ class Privatizer:
         return staged
 
 
-class Standardised(nn.Module):
-    """Every pixel by the mean and the deviation it had lately, mean 0 and deviation 1."""
-
-    mean: Tensor
-    variance: Tensor
-
-    def __init__(self, shape: tuple[int, int, int], memory: float = 0.9) -> None:
-        super().__init__()
-        self.memory = memory
-        self.register_buffer("mean", torch.full(shape, 0.5))
-        self.register_buffer("variance", torch.full(shape, 0.1))
-
-    def forward(self, rows: Tensor) -> Tensor:
-        """The standardised rows; rows that are learned from move mean and deviation."""
-        if self.training:
-            with torch.no_grad():
-                self.mean.lerp_(rows.mean(0), 1 - self.memory)
-                self.variance.lerp_((rows - self.mean).square().mean(0), 1 - self.memory)
-        standard: Tensor = (rows - self.mean) / (self.variance + 1e-10).sqrt()
-        return standard
-
-
-class Readers(nn.Module):
-    """A network and, beside it, a dense one; both see every pixel standardised, and their logits are added.
-
-    A filter fools a network alone by making a secret small, which is as clear as before and takes longer to learn, or
-    by moving it to where that network does not look.
-    """
-
-    def __init__(self, network: nn.Module, shape: tuple[int, int, int], outputs: int, hidden: int = 128) -> None:
-        super().__init__()
-        self.standardised, self.network = Standardised(shape), network
-        self.dense = nn.Sequential(
-            nn.Flatten(), nn.Linear(math.prod(shape), hidden), nn.ReLU(), nn.Linear(hidden, outputs)
-        )
-
-    def forward(self, rows: Tensor) -> Tensor:
-        """The logits; the network gets numbers around .5, as images are."""
-        standard = self.standardised(rows)
-        logits: Tensor = self.network(0.5 + 0.25 * standard) + self.dense(standard)
-        return logits
-
-
 class _FirstHead(nn.Module):
-    """The attackers' logits for the first secret: the study's hidden label."""
+    """An attacker's logits for the first secret: the study's hidden label."""
 
-    def __init__(self, attackers: nn.Module, classes: int) -> None:
+    def __init__(self, attacker: nn.Module, classes: int) -> None:
         super().__init__()
-        self.attackers, self.classes = attackers, classes
+        self.attacker, self.classes = attacker, classes
 
     def forward(self, rows: Tensor) -> Tensor:
         """The logits."""
-        logits: Tensor = self.attackers(rows)[:, : self.classes]
+        logits: Tensor = self.attacker(rows)[:, : self.classes]
         return logits
 
 

@@ -12,6 +12,10 @@ from counterpoise.reproduce import abbasi_sweeps
 from counterpoise.reproduce.abbasi_campaign import abbasi_campaign
 from counterpoise.reproduce.abbasi_example import abbasi_example
 from counterpoise.reproduce.abbasi_three_parties import abbasi_three_parties
+from counterpoise.reproduce.bertran_consent import bertran_consent
+from counterpoise.reproduce.bertran_identity import bertran_identity_gender
+from counterpoise.reproduce.bertran_smile import bertran_smile_gender
+from counterpoise.reproduce.bertran_synthetic import bertran_synthetic
 from counterpoise.reproduce.biased_mnist import biased_mnist
 from counterpoise.reproduce.deck_cifar import deck_cifar
 from counterpoise.reproduce.naidu import naidu_aptos, naidu_catsdogs
@@ -36,6 +40,10 @@ BUILTIN: dict[str, Reproduction] = {
     "abbasi-cifar-autoencoder": abbasi_sweeps.abbasi_cifar_autoencoder,
     "naidu-aptos": naidu_aptos,
     "naidu-catsdogs": naidu_catsdogs,
+    "bertran-synthetic": bertran_synthetic,
+    "bertran-consent": bertran_consent,
+    "bertran-identity-gender": bertran_identity_gender,
+    "bertran-smile-gender": bertran_smile_gender,
     "biased-mnist": biased_mnist,
     "deck-cifar": deck_cifar,
     "private-cifar10": private_cifar10,

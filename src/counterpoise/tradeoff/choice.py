@@ -172,8 +172,12 @@ class Question:
 def _refuse_unfinished(results: Results) -> None:
     if any(not record.refusal for record in results):
         return
-    if reasons := dict.fromkeys(f"{record.mechanism} ({record.refusal.rstrip('.')})" for record in results):
-        raise InputError(f"study {results.study!r}: every mechanism was refused: {'; '.join(reasons)}.")
+    refused: dict[str, dict[str, None]] = {}
+    for record in results:
+        refused.setdefault(record.refusal.rstrip("."), {})[record.mechanism] = None
+    if refused:
+        told = "; ".join(f"{reason} ({', '.join(mechanisms)})" for reason, mechanisms in refused.items())
+        raise InputError(f"study {results.study!r}: every mechanism was refused: {told}.")
     raise InputError(f"study {results.study!r} has no finished record to choose from; run it first.")
 
 
