@@ -105,7 +105,7 @@ def test_the_whole_way_to_table_and_figures_and_nothing_trained_twice(
     for figure in ("outputs", "losses", "plane"):
         assert (tmp_path / f"bertran-synthetic-quick-{figure}.png").read_bytes().startswith(b"\x89PNG")
     content = json.loads((tmp_path / "bertran-synthetic-quick.json").read_text())
-    assert len(content["filters"][0]["trajectory"]) == 2
+    assert len(content["filters"][0]["trajectory"]) == 4  # two checks at alpha 1, two at its own
     written = {path: path.stat().st_mtime_ns for path in (tmp_path / "trainings").iterdir()}
     assert len(written) == 6
     assert module.bertran_synthetic(settings) == text
