@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from report_study import PARTIES, budgets, results, smaller
 from scipy.stats import spearmanr
 
-from counterpoise.record import Party, Results
+from counterpoise.record import Measurement, Party, Results
 from counterpoise.report.agreement import agreement, interval, rank_correlation
 from counterpoise.report.decision import as_json
 from counterpoise.report.documents import documents
@@ -97,6 +97,16 @@ def test_facts_are_the_worst_over_the_parties() -> None:
     assert found["task loss"].value == value_of("task_loss", best.winner.utility_loss)
     assert "measured, lower is better" in found["task loss"].how
     assert facts(gather(STUDY, decided(mode="paper"))) == []
+
+
+def test_what_was_asked_for_is_among_the_facts() -> None:
+    told = Measurement(0.04, -0.01, 0.09, 400, "images")
+    records = tuple(replace(r, measurements={**r.measurements, "secret_advantage": told}) for r in STUDY.records)
+    asked = replace(STUDY, records=records)
+    found = {fact.label: fact for fact in facts(gather(asked, choose(asked)))}
+    assert found["secret told"].value == "0.04"
+    assert found["secret told"].how == "−0.01 to 0.09, measured, lower is better"
+    assert "secret told" not in {fact.label for fact in facts(gather(STUDY, decided()))}
 
 
 scores = st.lists(st.tuples(st.integers(-5, 5), st.integers(-5, 5)), min_size=3, max_size=40)

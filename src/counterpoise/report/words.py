@@ -179,6 +179,8 @@ class Fact:
 
 
 FACTS = ("epsilon", "membership_advantage", "advantage_bound", "accuracy", "task_loss", "faithfulness", "stability")
+ON_REQUEST = ("secret_advantage", "class_leak", "worst_group_loss", "certified_radius", "attacked_overlap")
+"""Shown too where a study takes them: somebody asked."""
 
 
 def facts(evidence: Evidence) -> list[Fact]:
@@ -190,7 +192,7 @@ def facts(evidence: Evidence) -> list[Fact]:
     table = evidence.decision.panels[winner.mechanism].table
     cell = table.sel(privacy=text(winner.degree), explainability=text(winner.explainability))
     found = []
-    for name in FACTS:
+    for name in (*FACTS, *ON_REQUEST):
         if name not in cell or cell[name].isnull().all():
             continue
         described = quantity(name)
