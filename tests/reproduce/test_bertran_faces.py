@@ -13,11 +13,13 @@ import pytest
 import torch
 from PIL import Image
 
-from counterpoise.interface import Images, Recipe
+from counterpoise.interface import Images, Recipe, Task
+from counterpoise.models import BUILTIN as MODELS
 from counterpoise.reproduce import _faces
 from counterpoise.reproduce._faces import Schedule
 from counterpoise.reproduce._first_filter import Fader
 from counterpoise.reproduce.settings import Settings
+from counterpoise.training import apply, fit_classifier, generator
 
 consent, identity, smile = (
     import_module(f"counterpoise.reproduce.bertran_{name}") for name in ("consent", "identity", "smile")
@@ -124,6 +126,21 @@ def test_people_are_dealt_into_three_groups_and_the_unobserved_are_never_trained
     assert bool(((private < 15) == (groups[person] == 1)).all())
     assert labelled.classes["consenting"][int(consenting[0])] in ("0", "somebody else")
     assert len(set(consenting[groups[person] == 0].tolist())) == 31
+
+
+def test_the_strongest_namer_is_the_one_that_names_people_whose_images_it_has_not_learned() -> None:
+    """Who it is shows as one faint pixel: faint is as clear as plain to those who standardise."""
+    person = torch.arange(6).repeat(40)
+    pixels = torch.full((240, 1, 8, 8), 0.5)
+    pixels[:, 0, 2, 3] += 0.002 * person
+    images = Images("faint", pixels, {"person": person}, {"person": tuple("abcdef")})
+    recipe = Recipe(20, 32, 5e-3, optimiser="adam")
+    task = Task(images, images, "person", MODELS["linear"], recipe)
+    namer = consent.strongest_namer(task, pixels, person, 0)
+    assert float((apply(namer, pixels).argmax(1) == person).float().mean()) > 0.9
+    plain = MODELS["linear"]((1, 8, 8), 6, generator(0))
+    fit_classifier(plain, pixels, person, recipe, 0)
+    assert float((apply(plain, pixels).argmax(1) == person).float().mean()) < 0.5
 
 
 def test_the_first_filter_takes_no_look_at_the_attribute_of_the_image_it_filters() -> None:

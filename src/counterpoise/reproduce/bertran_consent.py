@@ -15,22 +15,23 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from counterpoise._files import write
 from counterpoise.datasets.attributes import Lfw
 from counterpoise.interface import Images, Recipe, Task
+from counterpoise.mechanisms._opponents import OPPONENTS, opponents
 from counterpoise.mechanisms.plain import Plain
 from counterpoise.report.figures.style import new, rendered, tidy
 from counterpoise.reproduce._faces import Row, Schedule, spread, stacked, strip
 from counterpoise.reproduce._kept import Numbers, kept
 from counterpoise.reproduce.settings import Settings
-from counterpoise.training import apply, fit_classifier, generator, one_thread
+from counterpoise.training import apply, derive, fit_classifier, generator, kept_aside, one_thread
 
 GROUPS = ("consenting", "observed private", "unobserved private")
 SCHEDULES = {
     "quick": Schedule(24, None, "small-cnn", Recipe(3, 32, 2e-3, optimiser="adam"), ("0.5",), 30, 4, 20),
-    "cpu": Schedule(32, None, "mlp", Recipe(40, 32, 2e-3, optimiser="adam"), ("0.3", "0.6", "0.9"), 1000, 8, 400),
+    "cpu": Schedule(32, None, "mlp", Recipe(40, 32, 2e-3, optimiser="adam"), ("0.3", "0.6"), 1000, 8, 400),
     "paper": Schedule(
         90, None, "xception-small", Recipe(80, 32, 1e-3, optimiser="adam"),
         ("0.1", "0.3", "0.5", "0.7", "0.9"), 20_000, 32, 500, 3,
@@ -99,8 +100,7 @@ def train_one(
     trained = mechanism.train(task, generator(seed, "consent", alpha))
     released, asked = apply(trained.release, train.pixels), apply(trained.release, test.pixels)
     write(strip_file, strip(spread(asked)))
-    namer = schedule.model(train.shape, len(groups), generator(seed, "namer"))
-    fit_classifier(namer, released, person, schedule.recipe, seed)
+    namer = strongest_namer(task, released, person, seed)
     truth, theirs = test.labels["person"], groups[test.labels["person"]]
     provided = apply(trained.model, asked)
     consenting = theirs == 0
@@ -110,6 +110,19 @@ def train_one(
         "people": [int((groups == g).sum()) for g in range(3)],
         "alpha": None if alpha is None else str(Decimal(alpha)),
     }
+
+
+def strongest_namer(task: Task, released: Tensor, person: Tensor, seed: int) -> nn.Module:
+    """Of three that learn from filtered images, on standardised pixels, the one that names most of those kept aside."""
+    learned, aside = kept_aside(len(released))
+    namers = opponents(OPPONENTS, task, int(person.max()) + 1, derive(seed, "namers"))
+    for namer in namers.values():
+        fit_classifier(namer, released[learned], person[learned], task.recipe, seed)
+
+    def named(namer: nn.Module) -> float:
+        return float((apply(namer, released[aside]).argmax(1) == person[aside]).float().mean())
+
+    return max(namers.values(), key=named)
 
 
 def _right(logits: Tensor, truth: Tensor, chosen: Tensor) -> dict[str, float]:
@@ -141,7 +154,8 @@ def finish(rows: list[Row], original: Tensor, schedule: Schedule, settings: Sett
             "",
             "Percent right, top-1 with its 95 % interval / top-5. The provider's network names those who consent; the"
             " namer is fresh, has learned from filtered images of all people, and names all of them: an attacker with"
-            " labelled, filtered pictures of everybody. Measured against this attacker; nothing is proved.",
+            " labelled, filtered pictures of everybody, the strongest of three networks on pictures kept aside."
+            " Measured against this attacker; nothing is proved.",
             f"{versions}; {seconds / 60:.1f} CPU minutes.",
         ]
     )
