@@ -146,6 +146,16 @@ def test_a_fixed_network_stays_as_it_was(task: Task, algorithm: int) -> None:
         assert not torch.equal(state(inside), state(learned))  # type: ignore[arg-type]
 
 
+def test_algorithm_3_is_judged_by_the_attackers_it_fixes(task: Task) -> None:
+    """Newcomers learn nothing there: they would see nothing, and call every filter private."""
+    seen: list[tuple[Point, ...]] = []
+    open_ = replace(TINY, algorithm=3, alpha=Decimal(0), trace=seen.append).train(task, generator(0))
+    assert min(point.secret for point in seen[0]) > 0.3
+    assert open_.adversary is not None
+    right = apply(open_.adversary, apply(open_.release, task.test.pixels)).argmax(1) == task.test.labels["secret"]
+    assert float(right.float().mean()) > 0.8
+
+
 def test_without_one_given_algorithm_2_fixes_the_one_that_learned_on_raw_images(task: Task) -> None:
     """The recipe's training, on what is not kept aside, which judges the filter."""
     two, three = (replace(TINY, algorithm=n).train(task, generator(0)).model for n in (2, 3))

@@ -224,7 +224,8 @@ class _Game:
     def refreshed(self, index: int) -> Players:
         """A copy in which the provider's network, and attackers who start anew, have learned from this filter."""
         players = copy.deepcopy(self.players)
-        players.attackers = copy.deepcopy(self.newcomers)
+        if LEARNS[self.rules.algorithm][1]:  # else newcomers would judge without having learned anything
+            players.attackers = copy.deepcopy(self.newcomers)
         optimiser = self._optimiser(players)
         for move in range(self.rules.refresh):
             self._others(players, optimiser, index * self.rules.refresh + move, "refresh")
