@@ -210,8 +210,9 @@ RULES = Rules(steps=150, batch=64, check_every=50, refresh=100, learning_rate=0.
 
 
 @pytest.mark.parametrize("classes", [2, 4])
-def test_a_secret_is_hidden_and_the_utility_kept(classes: int) -> None:
-    """Independent labels: both can be had: A falls to near 0, B stays low, and the secret's number gets the noise."""
+def test_the_game_sees_the_secret_go_and_weakens_it_far_more_than_the_utility(classes: int) -> None:
+    """Independent labels, so both can be had. It need not be gone: what one class moves was .6 to 4.7 times its noise
+    with three seeds (two classes), while the game saw next to nothing. Its own estimate is no evidence of secrecy."""
     given = rows(900, classes=classes)
     playing = players(given, LinearFilter(2, 0.3), norm=True)
     nothing = play(copy.deepcopy(playing), given, [0.0], replace(RULES, steps=50), 0)[-1]
